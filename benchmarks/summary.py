@@ -1,0 +1,75 @@
+"""Prints what benchmarks found, beside what the problem claims: `python summary.py FILE...`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from jitcount.show.text import render, seconds, table
+from variants import VARIANTS
+
+CALLS = {
+    "test_cold[{}]": ("cold: empty caches", "tens of milliseconds a compile"),
+    "test_retrace[{}]": ("retrace: a new shape", "tens of milliseconds"),
+    "test_cached[{}-dispatched]": ("cached, until dispatched", "microseconds"),
+    "test_cached[{}-ready]": ("cached, until ready", "microseconds"),
+}
+
+
+def summary(figures: dict[str, Any]) -> str:
+    """Three tables: calls, the compiles of a cold call, ratios."""
+    by_name = {benchmark["name"]: benchmark for benchmark in figures["benchmarks"]}
+    where = figures["machine_info"]["jax"]["text"]
+    parts = [_calls(by_name), _compiles(by_name), _ratios(by_name)]
+    return "\n\n".join(filter(None, [f"On {where}", *parts]))
+
+
+def _calls(by_name: dict[str, Any]) -> str:
+    rows = table("a call", "compiles", *VARIANTS, "the problem says", right=tuple(VARIANTS))
+    for name, (label, claim) in CALLS.items():
+        found = [by_name.get(name.format(variant)) for variant in VARIANTS]
+        counts = next((f["extra_info"]["counts"] for f in found if f), None)
+        if counts is None:
+            continue
+        compiles = ", ".join(f"{function} {count}" for function, count in counts.items())
+        medians = [seconds(f["stats"]["median"]) if f else "" for f in found]
+        rows.add_row(label, compiles or "none", *medians, claim)
+    return render(rows) if rows.rows else ""
+
+
+def _compiles(by_name: dict[str, Any]) -> str:
+    cold = by_name.get("test_cold[cache_independent_count]")
+    if cold is None:
+        return ""
+    rows = table(
+        "each compile of the cold call", "of", "trace", "lower", "compile",
+        right=("trace", "lower", "compile"),
+    )  # fmt: skip
+    for function, signature, *phases in cold["extra_info"]["compiles"]:
+        rows.add_row(function, ", ".join(signature), *map(seconds, phases))
+    return render(rows)
+
+
+def _ratios(by_name: dict[str, Any]) -> str:
+    rows = table("side by side", "ratio", "at most", "", right=("ratio", "at most"))
+    for benchmark in by_name.values():
+        extra = benchmark["extra_info"]
+        if "ratio" not in extra:
+            continue
+        limit = extra["limit"]
+        verdict = "" if limit is None else "holds" if extra["ratio"] <= limit else "DOES NOT HOLD"
+        rows.add_row(extra["name"], f"{extra['ratio']:.2f}", f"{limit or ''}", verdict)
+    return render(rows) if rows.rows else ""
+
+
+def main(paths: list[str]) -> int:
+    """Print one summary per file."""
+    for path in paths:
+        print("\n" + summary(json.loads(Path(path).read_text())) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

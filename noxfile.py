@@ -1,0 +1,203 @@
+# /// script
+# requires-python = ">=3.11"
+# dependencies = ["nox[uv]>=2025.5"]
+# ///
+"""The sessions: the same tests and benchmarks under every install of JAX.
+
+Plain ``nox`` runs the CPU tests and the CPU benchmarks, and closes with a table of what they found.
+What follows ``--`` goes to pytest. Two settings come from the environment:
+
+JITCOUNT_JAX    the JAX release to install (``0.7.2``); by default the newest that pip finds
+JITCOUNT_CUDA   the CUDA release of the gpu sessions, 12 (default) or 13
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import nox
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+nox.needs_version = ">=2025.5"
+nox.options.default_venv_backend = "uv|virtualenv"
+nox.options.reuse_existing_virtualenvs = True
+nox.options.error_on_missing_interpreters = True
+
+ROOT = Path(__file__).parent
+RESULTS = ROOT / "results"
+GROUPS = nox.project.load_toml(ROOT / "pyproject.toml")
+
+
+# --- The backends -------------------------------------------------------------------------------
+
+
+def has_cpu() -> bool:
+    """A CPU is always there."""
+    return True
+
+
+def has_nvidia_gpu() -> bool:
+    """Ask the driver's own tool; it comes with every driver, also in a container or under WSL."""
+    tool = shutil.which("nvidia-smi")
+    if tool is None:
+        return False
+    try:
+        listed = subprocess.run(  # noqa: S603
+            [tool, "-L"], capture_output=True, text=True, timeout=20, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return listed.returncode == 0 and "GPU 0" in listed.stdout
+
+
+# A Google network card has the same vendor: the device tells a TPU.
+GOOGLE = "0x1ae0"
+TPU_DEVICES = frozenset(
+    {"0x0027", "0x0056", "0x005e", "0x0062", "0x0063", "0x006f", "0x0076", "0x007c", "0x0083"}
+)
+
+
+def has_tpu(pci_devices: Path = Path("/sys/bus/pci/devices")) -> bool:
+    """Look for a TPU on the PCI bus, as libtpu does."""
+    return any(
+        vendor.read_text().strip() == GOOGLE
+        and vendor.with_name("device").read_text().strip() in TPU_DEVICES
+        for vendor in pci_devices.glob("*/vendor")
+    )
+
+
+@dataclass(frozen=True)
+class Backend:
+    """All that the sessions need to know of one backend."""
+
+    name: str
+    """As in ``tests-gpu``; also the platform that JAX reports."""
+
+    device: str
+    """For people."""
+
+    extra: str
+    """What ``jax[...]`` is installed with."""
+
+    jax_platforms: str
+    """The value of ``JAX_PLATFORMS``."""
+
+    is_present: Callable[[], bool]
+
+
+def backends(cuda: str) -> dict[str, Backend]:
+    """The table of backends, for a CUDA release."""
+    table = (
+        Backend("cpu", "the CPU", "", "cpu", has_cpu),
+        Backend("gpu", "an NVIDIA GPU", f"[cuda{cuda}]", "cuda", has_nvidia_gpu),
+        Backend("tpu", "a TPU", "[tpu]", "tpu", has_tpu),
+    )
+    return {backend.name: backend for backend in table}
+
+
+JAX = os.environ.get("JITCOUNT_JAX", "")
+CUDA = os.environ.get("JITCOUNT_CUDA", "12")
+BACKENDS = backends(CUDA)
+
+
+def requirement(backend: Backend, release: str) -> str:
+    """JAX for a backend, in a release; an empty one stands for the newest."""
+    return f"jax{backend.extra}=={release}" if release else f"jax{backend.extra}"
+
+
+def require_device(session: nox.Session, backend: Backend) -> None:
+    """Fail at once, before anything is downloaded, where the device is not there."""
+    if not backend.is_present():
+        kind = session.name.partition("-")[0]
+        session.error(
+            f"{session.name} needs {backend.device}, and this machine has none: nothing was "
+            f"installed or run. {kind}-cpu needs no device"
+        )
+    if backend.name == "gpu" and CUDA not in {"12", "13"}:
+        session.error(f"JITCOUNT_CUDA is {CUDA!r}; it can be 12 or 13")
+
+
+def install(session: nox.Session, backend: Backend) -> None:
+    """Install jitcount and the test tools, then make sure that JAX has the backend."""
+    session.install(requirement(backend, JAX), "-e", ".", *group("test"))
+    session.run("python", "-m", "jitcount.suite.backend", backend.name, env=environment(backend))
+
+
+def environment(backend: Backend) -> dict[str, str | None]:
+    """The environment of a run: one backend, and no compile served from another day's cache."""
+    return {"JAX_PLATFORMS": backend.jax_platforms, "JAX_COMPILATION_CACHE_DIR": None}
+
+
+def group(name: str) -> list[str]:
+    """The requirements of a dependency group in pyproject.toml."""
+    return list(nox.project.dependency_groups(GROUPS, name))
+
+
+# --- The sessions -------------------------------------------------------------------------------
+
+
+def run_tests(session: nox.Session, backend: Backend) -> None:
+    """Run the tests on a backend; the suite's cases are among them."""
+    require_device(session, backend)
+    install(session, backend)
+    session.run("pytest", *session.posargs, env=environment(backend))
+
+
+def run_benchmarks(session: nox.Session, backend: Backend) -> None:
+    """Run the benchmarks on a backend, keep their figures as JSON and close with a table."""
+    require_device(session, backend)
+    install(session, backend)
+    RESULTS.mkdir(exist_ok=True)
+    figures = RESULTS / f"bench-{backend.name}.json"
+    session.run(
+        "pytest", "benchmarks", "--quiet", f"--benchmark-json={figures}", *session.posargs,
+        env=environment(backend),
+    )  # fmt: skip
+    session.run("python", "benchmarks/summary.py", str(figures), env=environment(backend))
+
+
+def add_sessions(backend: Backend) -> None:
+    """Two sessions for a backend, under the names that users type."""
+
+    def tests(session: nox.Session) -> None:
+        run_tests(session, backend)
+
+    def bench(session: nox.Session) -> None:
+        run_benchmarks(session, backend)
+
+    tests.__doc__ = f"Test results and compile counts on {backend.device}."
+    bench.__doc__ = f"Time cold, retraced and cached calls on {backend.device}."
+    is_default = backend.name == "cpu"
+    nox.session(name=f"tests-{backend.name}", default=is_default)(tests)
+    nox.session(name=f"bench-{backend.name}", default=is_default)(bench)
+
+
+for _backend in BACKENDS.values():
+    add_sessions(_backend)
+
+
+@nox.session(default=False)
+def lint(session: nox.Session) -> None:
+    """Check style and formatting, and the workflows' security."""
+    session.install(*group("lint"))
+    session.run("ruff", "check", ".")
+    session.run("ruff", "format", "--check", ".")
+    session.run("zizmor", "--offline", "--quiet", "--pedantic", ".github")
+
+
+@nox.session(default=False)
+def types(session: nox.Session) -> None:
+    """Check types, strictly."""
+    session.install(requirement(BACKENDS["cpu"], JAX), "-e", ".", *group("types"))
+    session.run("mypy", *session.posargs)
+
+
+if __name__ == "__main__":
+    nox.main()

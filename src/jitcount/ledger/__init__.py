@@ -1,0 +1,1 @@
+"""What a run found, and where: the environment that figures belong to."""

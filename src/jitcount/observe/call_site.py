@@ -1,0 +1,62 @@
+"""The user's line in a stack full of other people's frames."""
+
+from __future__ import annotations
+
+import functools
+import sysconfig
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from jitcount import _jax
+from jitcount.observe.compile import UNKNOWN
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+_PACKAGE = Path(__file__).parents[1]
+
+# Our own frames between the user and JAX. The suite is not among them: its programs are users.
+_OURS = (str(_PACKAGE / "observe"), str(_PACKAGE / "problem.py"))
+
+_STANDARD_LIBRARY = sysconfig.get_path("stdlib")
+
+
+def call_site(frame: FrameType | None) -> str:
+    """Name the innermost line of the user's: ``"train.py:42 in main"``.
+
+    The user's is what is neither JAX's, nor the standard library's, nor installed. In a program
+    that has only installed code (a console script), it is the innermost line outside of JAX.
+    """
+    library: FrameType | None = None
+    while frame is not None:
+        owner = _owner(frame.f_code.co_filename)
+        if owner == "user":
+            return _describe(frame)
+        if owner == "library" and library is None:
+            library = frame
+        frame = frame.f_back
+    return UNKNOWN if library is None else _describe(library)
+
+
+@functools.lru_cache(maxsize=4096)
+def _owner(filename: str) -> str:
+    """Whose code a file is: ``"user"``, ``"library"`` or ``"passed over"``."""
+    if filename.startswith("<"):
+        # An interpreter's prompt and exec'd text are the user's; <frozen ...> and generated
+        # wrappers are not.
+        return "user" if filename.startswith(("<stdin>", "<string>", "<ipython")) else "passed over"
+    if filename.startswith((_jax.JAX_DIRECTORY, *_OURS)):
+        return "passed over"
+    if "site-packages" in filename or "dist-packages" in filename:
+        return "library"
+    return "passed over" if filename.startswith(_STANDARD_LIBRARY) else "user"
+
+
+def _describe(frame: FrameType) -> str:
+    path = Path(frame.f_code.co_filename)
+    try:
+        shown = path.relative_to(Path.cwd())
+    except (ValueError, OSError):  # elsewhere, or the working directory is gone
+        shown = Path(path.name)
+    function = frame.f_code.co_qualname.replace("<locals>.", "")
+    return f"{shown}:{frame.f_lineno} in {function}"

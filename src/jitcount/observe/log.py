@@ -1,0 +1,57 @@
+"""The compiles of one block, in order, with the questions that people ask of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from jitcount.observe.compile import Compile
+
+
+class CompileLog:
+    """What was compiled; made by `jitcount.record`. Printed, it is a table for people.
+
+    >>> import jax, jitcount, numpy as np
+    >>> double = jax.jit(lambda x: 2 * x)
+    >>> with jitcount.record() as log:
+    ...     for length in 3, 4, 3:
+    ...         _ = double(np.zeros(length, np.float32))
+    >>> log.count("<lambda>"), log.count(), log.counts()
+    (2, 2, {'<lambda>': 2})
+    """
+
+    def __init__(self) -> None:
+        self._compiles: list[Compile] = []
+
+    def add(self, compiled: Compile) -> None:
+        """Take one more compile; called by the recorder, from any thread."""
+        self._compiles.append(compiled)
+
+    @property
+    def compiles(self) -> Sequence[Compile]:
+        """All that XLA compiled, in order; what came from disk instead is marked `from_disk`."""
+        return tuple(self._compiles)
+
+    def count(self, function: str | None = None) -> int:
+        """How often XLA compiled that function; without a name, how often it compiled at all."""
+        counts = self.counts()
+        return sum(counts.values()) if function is None else counts.get(function, 0)
+
+    def counts(self) -> dict[str, int]:
+        """How often XLA compiled each function, in the order of their first compiles."""
+        counts: dict[str, int] = {}
+        for compiled in self.compiles:
+            if not compiled.from_disk:
+                counts[compiled.function] = counts.get(compiled.function, 0) + 1
+        return counts
+
+    def __repr__(self) -> str:
+        return f"<CompileLog: {self.counts()}>"
+
+    def __str__(self) -> str:
+        # The one door to a room on the right: people print what they have in hand.
+        from jitcount.show.log_table import log_table  # noqa: PLC0415
+
+        return log_table(self.compiles)

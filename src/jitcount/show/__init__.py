@@ -1,0 +1,1 @@
+"""Shows what was found: tables for a terminal."""

@@ -1,0 +1,35 @@
+import dataclasses
+import platform
+
+import jax
+
+from jitcount.ledger.environment import environment
+
+
+def test_describes_the_backend_at_hand() -> None:
+    found = environment()
+    assert found.platform == jax.default_backend()
+    assert found.device_kind == jax.devices()[0].device_kind
+    assert found.device_count == jax.device_count()
+    assert found.jax == jax.__version__
+    assert found.jaxlib.split(".")[:2] == found.jax.split(".")[:2]
+    assert found.python == platform.python_version()
+
+
+def test_reads_as_one_line() -> None:
+    found = dataclasses.replace(
+        environment(),
+        platform="gpu",
+        device_kind="NVIDIA H100",
+        device_count=8,
+        jax="0.10.2",
+        jaxlib="0.10.2",
+        plugins={"jax-cuda12-plugin": "0.10.2"},
+        python="3.11.7",
+        system="Linux x86_64",
+    )
+    assert str(found) == (
+        "gpu (8 × NVIDIA H100): jax 0.10.2, jaxlib 0.10.2, jax-cuda12-plugin 0.10.2, "
+        "Python 3.11.7, Linux x86_64"
+    )
+    assert str(dataclasses.replace(found, device_count=1)).startswith("gpu (NVIDIA H100): ")

@@ -1,0 +1,313 @@
+import contextlib
+import logging
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import monitoring
+
+import jitcount
+from jitcount import _jax
+from jitcount.observe import hearing
+
+X = np.ones(3, np.float32)
+
+
+@jax.jit
+def step(x: jax.Array) -> jax.Array:
+    return 2 * x
+
+
+def test_a_block_without_compiles_is_empty() -> None:
+    with jitcount.record() as log:
+        pass
+    assert (log.compiles, log.count(), log.counts()) == ((), 0, {})
+
+
+def test_each_compile_is_described() -> None:
+    with jitcount.record() as log:
+        step(X)
+    (found,) = log.compiles
+    assert found.function == "step"
+    assert found.signature == ("float32[3]",)
+    assert found.platform == jax.default_backend()
+    assert (found.eager, found.from_disk) == (False, False)
+    assert min(found.trace_s, found.lower_s, found.compile_s) > 0
+    assert found.total_s == found.trace_s + found.lower_s + found.compile_s
+
+
+def test_counts_are_by_function_in_the_order_of_first_compiles() -> None:
+    with jitcount.record() as log:
+        for length in 3, 4, 3:
+            jitcount.cache_independent_count(X, np.ones(length, np.float32))
+    assert list(log.counts().items()) == [("sum", 2), ("add", 1)]
+    assert (log.count(), log.count("sum"), log.count("add"), log.count("mul")) == (3, 2, 1, 0)
+
+
+def test_an_eager_operation_is_marked() -> None:
+    with jitcount.record() as log:
+        jitcount.cache_independent_count(X, X)
+    assert [(c.function, c.eager) for c in log.compiles] == [("sum", False), ("add", True)]
+
+
+def test_weak_types_and_unused_arguments_are_in_the_signature() -> None:
+    with jitcount.record() as log:
+        jax.jit(lambda x, _unused, by: x * by)(X, np.ones((2, 2), np.int8), 3.0)
+    assert log.compiles[0].signature == ("float32[3]", "int8[2,2]", "weak float32[]")
+
+
+def test_a_prng_key_is_in_the_signature() -> None:
+    key = jax.random.key(0)
+    with jitcount.record() as log:
+        jax.jit(jax.random.bits)(key)
+    assert log.compiles[0].signature == ("key<fry>[]",)
+
+
+def test_nested_recorders_each_see_their_own_block() -> None:
+    with jitcount.record() as outer:
+        step(X)
+        with jitcount.record() as inner:
+            step(X[:2])
+        step(X[:1])
+    shapes = [[c.signature[0] for c in log.compiles] for log in (outer, inner)]
+    assert shapes == [["float32[3]", "float32[2]", "float32[1]"], ["float32[2]"]]
+
+
+def test_recorders_that_end_out_of_order_each_see_their_own_block() -> None:
+    first, second = jitcount.record(), jitcount.record()
+    first_log, second_log = first.__enter__(), second.__enter__()
+    step(X)
+    first.__exit__(None, None, None)
+    step(X[:2])
+    second.__exit__(None, None, None)
+    step(X[:1])
+    assert (first_log.count(), second_log.count()) == (1, 2)
+
+
+def test_threads_that_compile_at_the_same_time_are_all_counted() -> None:
+    threads, shapes = 8, 50
+    start = threading.Barrier(threads)
+
+    def work(number: int) -> None:
+        start.wait()
+        for i in range(shapes):
+            step(np.ones((number + 1, i + 1), np.float32))
+
+    with jitcount.record() as log:
+        workers = [threading.Thread(target=work, args=(n,)) for n in range(threads)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+    assert log.counts() == {"step": threads * shapes}
+    expected = {f"float32[{n + 1},{i + 1}]" for n in range(threads) for i in range(shapes)}
+    assert {c.signature[0] for c in log.compiles} == expected
+    assert all(c.trace_s > 0 and c.lower_s > 0 for c in log.compiles)
+
+
+@pytest.mark.two_devices
+def test_a_compile_without_a_trace_and_a_log_line_is_counted_and_described() -> None:
+    step(jax.device_put(X, jax.devices()[0]))
+    with jitcount.record() as log:
+        step(jax.device_put(X, jax.devices()[1]))
+    (found,) = log.compiles
+    assert (found.function, found.signature) == ("step", ("float32[3]",))
+    assert (found.trace_s, found.lower_s) == (0.0, 0.0)
+
+
+def test_programs_compiled_ahead_of_time_are_counted() -> None:
+    with jitcount.record() as log:
+        short, long = step.lower(X[:2]), step.lower(X)
+        worker = threading.Thread(target=short.compile)
+        worker.start()
+        worker.join()
+        long.compile()
+    assert [c.signature for c in log.compiles] == [("float32[2]",), ("float32[3]",)]
+    assert all(c.trace_s > 0 and c.lower_s > 0 for c in log.compiles)
+    assert not any(c.eager for c in log.compiles)
+
+
+def test_a_compile_inside_a_trace_is_counted() -> None:
+    @jax.jit
+    def outer(x: jax.Array) -> jax.Array:
+        with jax.ensure_compile_time_eval():
+            table = jnp.sin(jax.device_put(X))
+        return x + table
+
+    with jitcount.record() as log:
+        outer(X)
+    assert log.counts() == {"sin": 1, "outer": 1}
+    assert [c.eager for c in log.compiles] == [True, False]
+
+
+def test_a_function_that_fails_to_trace_is_not_a_compile() -> None:
+    with jitcount.record() as log:
+        with pytest.raises(ZeroDivisionError):
+            jax.jit(lambda _: 1 // 0)(X)
+        step(X)
+    assert log.counts() == {"step": 1}
+
+
+def test_a_compile_while_an_exception_is_handled_is_counted() -> None:
+    with jitcount.record() as log:
+        try:
+            raise KeyError  # noqa: TRY301
+        except KeyError:
+            step(X)
+    assert log.counts() == {"step": 1}
+    assert log.compiles[0].trace_s > 0
+
+
+def test_a_program_that_xla_refuses_is_not_a_compile() -> None:
+    with jitcount.record() as log:
+        with pytest.raises(Exception, match="no_such_option"):
+            step.lower(X).compile({"no_such_option": True})
+        step(X)
+    assert log.counts() == {"step": 1}
+
+
+@pytest.fixture
+def disk_cache(tmp_path: Path) -> Iterator[None]:
+    from jax.experimental.compilation_cache import compilation_cache  # noqa: PLC0415
+
+    settings = {
+        "jax_compilation_cache_dir": str(tmp_path),
+        "jax_persistent_cache_min_entry_size_bytes": -1,
+        "jax_persistent_cache_min_compile_time_secs": 0.0,
+    }
+    before = {name: getattr(jax.config, name) for name in settings}
+    for name, value in settings.items():
+        jax.config.update(name, value)
+    compilation_cache.reset_cache()
+    yield
+    for name, value in before.items():
+        jax.config.update(name, value)
+    compilation_cache.reset_cache()
+
+
+@pytest.mark.usefixtures("disk_cache")
+def test_a_program_from_the_persistent_cache_is_not_a_compile() -> None:
+    with jitcount.record() as log:
+        step(X)
+        jax.clear_caches()
+        step(X)
+    assert [c.from_disk for c in log.compiles] == [False, True]
+    assert (log.count(), log.counts()) == (1, {"step": 1})
+
+
+# --- Nothing is left behind, nothing is printed ----------------------------------------------
+
+
+def state_of_jax() -> dict[str, Any]:
+    from jax._src import monitoring as private  # noqa: PLC0415
+
+    logger = logging.getLogger(_jax.COMPILE_LOGGER)
+    return {
+        "events": private.get_event_listeners(),
+        "durations": private.get_event_duration_listeners(),
+        "scalars": list(private._scalar_listeners),
+        "level": logger.level,
+        "filters": list(logger.filters),
+        "handlers": list(logger.handlers),
+        "log_compiles": jax.config.read("jax_log_compiles"),
+    }
+
+
+def test_jax_is_left_as_it_was_found() -> None:
+    before = state_of_jax()
+    with jitcount.record(), jitcount.record():
+        step(X)
+        assert state_of_jax() != before
+    assert state_of_jax() == before
+
+
+def test_an_exception_in_the_block_leaves_jax_as_it_was_found() -> None:
+    before = state_of_jax()
+    with contextlib.suppress(KeyError), jitcount.record() as log:
+        step(X)
+        raise KeyError
+    assert state_of_jax() == before
+    assert log.counts() == {"step": 1}
+
+
+def test_listeners_that_someone_else_cleared_are_no_error() -> None:
+    from jax._src import monitoring as private  # noqa: PLC0415
+
+    lists = {
+        name: list(getattr(private, name))
+        for name in ("_event_listeners", "_event_duration_secs_listeners", "_scalar_listeners")
+    }
+    with jitcount.record():
+        monitoring.clear_event_listeners()
+    with jitcount.record() as log:
+        step(X)
+    for name, listeners in lists.items():
+        setattr(private, name, listeners)
+    assert log.counts() == {"step": 1}
+
+
+def test_nothing_is_printed(capfd: pytest.CaptureFixture[str]) -> None:
+    with jitcount.record():
+        step(X)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_no_line_reaches_the_users_handlers(caplog: pytest.LogCaptureFixture) -> None:
+    with jitcount.record():
+        step(X)
+    assert caplog.records == []
+
+
+def test_a_user_who_wants_the_lines_still_gets_them(caplog: pytest.LogCaptureFixture) -> None:
+    with jitcount.record() as log, jax.log_compiles():
+        step(X)
+    lines = [r.getMessage() for r in caplog.records if r.name == _jax.COMPILE_LOGGER]
+    assert len(lines) == log.count("step") == 1
+    assert lines[0].startswith("Compiling jit(step) with global shapes and types")
+
+
+def test_a_level_that_the_user_sets_in_the_block_stays() -> None:
+    logger = logging.getLogger(_jax.COMPILE_LOGGER)
+    before = logger.level
+    try:
+        with jitcount.record():
+            logger.setLevel(logging.ERROR)
+        assert logger.level == logging.ERROR
+    finally:
+        logger.setLevel(before)
+
+
+def test_an_observer_that_fails_does_not_fail_the_program(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("JAX has changed")
+
+    monkeypatch.setattr(_jax, "read_compiling", fail)
+    with caplog.at_level(logging.DEBUG, "jitcount"), jitcount.record() as log:
+        assert step(X).tolist() == [2.0, 2.0, 2.0]
+    assert log.counts() == {"step": 1}
+    assert [r.message for r in caplog.records if r.name == "jitcount"] == [
+        "could not read JAX's frames"
+    ]
+
+
+def test_without_jaxs_frames_the_log_line_gives_the_signature(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(_jax, "read_compiling", lambda _: _jax.Compiling())
+    with jitcount.record() as log:
+        step(X)
+    (found,) = log.compiles
+    assert (found.function, found.signature, found.platform) == ("step", ("float32[3]",), "unknown")
+
+
+def test_nobody_listens_when_no_recorder_is_open() -> None:
+    with jitcount.record():
+        assert len(hearing._listeners) == 1
+    assert len(hearing._listeners) == 0

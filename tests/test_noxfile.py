@@ -1,0 +1,162 @@
+"""The choice of backends: what is installed where, and what happens without the device."""
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture(scope="session")
+def noxfile() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("noxfile", ROOT / "noxfile.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["noxfile"] = module  # dataclasses look themselves up
+    spec.loader.exec_module(module)
+    return module
+
+
+def nox(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(  # noqa: S603
+        [
+            sys.executable,
+            "-m",
+            "nox",
+            "--noxfile",
+            str(ROOT / "noxfile.py"),
+            "--script-mode=none",
+            *arguments,
+        ],
+        env=os.environ | {"NO_COLOR": "1"} | environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_every_backend_has_tests_and_benchmarks() -> None:
+    listed = nox("-l")
+    assert listed.returncode == 0
+    for backend in "cpu", "gpu", "tpu":
+        for kind in "tests", "bench":
+            assert f"{kind}-{backend} -> " in listed.stdout
+
+
+def test_plain_nox_runs_what_needs_no_device() -> None:
+    defaults = [line.split()[1] for line in nox("-l").stdout.splitlines() if line[:2] == "* "]
+    assert defaults == ["tests-cpu", "bench-cpu"]
+
+
+def test_every_session_says_what_it_does() -> None:
+    sessions = [line for line in nox("-l").stdout.splitlines() if line[:2] in {"* ", "- "}]
+    assert sessions
+    assert all(line.partition(" -> ")[2].endswith(".") for line in sessions)
+
+
+@pytest.mark.parametrize(
+    ("backend", "release", "cuda", "expected"),
+    [
+        ("cpu", "", "12", "jax"),
+        ("cpu", "0.7.2", "12", "jax==0.7.2"),
+        ("gpu", "", "12", "jax[cuda12]"),
+        ("gpu", "0.10.2", "13", "jax[cuda13]==0.10.2"),
+        ("tpu", "", "13", "jax[tpu]"),
+    ],
+)
+def test_the_install_is_the_backends(
+    noxfile: ModuleType, backend: str, release: str, cuda: str, expected: str
+) -> None:
+    assert noxfile.requirement(noxfile.backends(cuda)[backend], release) == expected
+
+
+def test_each_backend_is_chosen_by_jax_platforms(noxfile: ModuleType) -> None:
+    chosen = {
+        name: noxfile.environment(backend)["JAX_PLATFORMS"]
+        for name, backend in noxfile.BACKENDS.items()
+    }
+    assert chosen == {"cpu": "cpu", "gpu": "cuda", "tpu": "tpu"}
+
+
+def pci_device(directory: Path, vendor: str, device: str) -> Path:
+    entry = directory / "0000:00:04.0"
+    entry.mkdir()
+    (entry / "vendor").write_text(f"{vendor}\n")
+    (entry / "device").write_text(f"{device}\n")
+    return directory
+
+
+def test_a_tpu_is_known_by_its_pci_device(noxfile: ModuleType, tmp_path: Path) -> None:
+    assert noxfile.has_tpu(pci_device(tmp_path, "0x1ae0", "0x0063"))
+
+
+def test_a_google_network_card_is_no_tpu(noxfile: ModuleType, tmp_path: Path) -> None:
+    assert not noxfile.has_tpu(pci_device(tmp_path, "0x1ae0", "0x0042"))
+
+
+def test_a_machine_without_a_pci_bus_has_no_tpu(noxfile: ModuleType, tmp_path: Path) -> None:
+    assert not noxfile.has_tpu(tmp_path / "nowhere")
+
+
+def fake_nvidia_smi(directory: Path, script: str) -> None:
+    tool = directory / "nvidia-smi"
+    tool.write_text(f"#!/bin/sh\n{script}\n")
+    tool.chmod(0o755)
+
+
+@pytest.mark.parametrize(
+    ("script", "expected"),
+    [
+        ('echo "GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-1)"', True),
+        ('echo "No devices found."', False),
+        ('echo "GPU 0: stale"; exit 9', False),
+    ],
+)
+def test_a_gpu_is_known_by_its_driver(
+    noxfile: ModuleType,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    script: str,
+    expected: bool,  # noqa: FBT001
+) -> None:
+    fake_nvidia_smi(tmp_path, script)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    assert noxfile.has_nvidia_gpu() is expected
+
+
+def test_a_machine_without_the_driver_has_no_gpu(
+    noxfile: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert not noxfile.has_nvidia_gpu()
+
+
+@pytest.mark.skipif(
+    shutil.which("nvidia-smi") is not None, reason="this machine may have the device"
+)
+@pytest.mark.parametrize("kind", ["tests", "bench"])
+def test_a_session_without_its_device_fails_before_it_installs_anything(kind: str) -> None:
+    done = nox("-s", f"{kind}-gpu", "--no-venv")
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == (
+        f"nox > Session {kind}-gpu aborted: {kind}-gpu needs an NVIDIA GPU, and this machine has "
+        f"none: nothing was installed or run. {kind}-cpu needs no device."
+    )
+    assert "install jax" not in done.stderr
+
+
+def test_a_wrong_cuda_release_is_refused(tmp_path: Path) -> None:
+    fake_nvidia_smi(tmp_path, 'echo "GPU 0: NVIDIA H100"')
+    done = nox(
+        "-s", "tests-gpu", "--no-venv",
+        PATH=f"{tmp_path}{os.pathsep}{os.environ['PATH']}", JITCOUNT_CUDA="11",
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert "JITCOUNT_CUDA is '11'; it can be 12 or 13" in done.stderr

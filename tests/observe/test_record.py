@@ -214,7 +214,7 @@ def state_of_jax() -> dict[str, Any]:
         "level": logger.level,
         "filters": list(logger.filters),
         "handlers": list(logger.handlers),
-        "log_compiles": jax.config.read("jax_log_compiles"),
+        "log_compiles": jax.config.values["jax_log_compiles"],
     }
 
 

@@ -1,0 +1,78 @@
+"""The README's examples run, print what it says, and its commands exist."""
+
+import contextlib
+import io
+import re
+from pathlib import Path
+from typing import Any
+
+import jax
+import pytest
+
+from jitcount.ledger.environment import environment
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text()
+
+BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+
+
+def examples() -> list[tuple[str, str]]:
+    """Each Python example with the output that stands under it."""
+    pairs = zip(BLOCKS, [*BLOCKS[1:], ("", "")], strict=True)
+    return [
+        (code, output if kind == "text" else "")
+        for (language, code), (kind, output) in pairs
+        if language == "python"
+    ]
+
+
+def without_figures(text: str) -> list[str]:
+    """Lines without what differs from run to run: durations, and the widths that follow them."""
+    text = re.sub(r"[\d.]+ (s|ms|µs|ns)\b", "TIME", text)
+    text = re.sub(r"─+", "─", text)
+    return [re.sub(r" +", " ", line).strip() for line in text.strip().splitlines()]
+
+
+@pytest.mark.skipif(jax.default_backend() != "cpu", reason="the README shows a CPU's output")
+def test_examples_run_and_print_what_the_readme_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    assert examples()
+    namespace: dict[str, Any] = {"__name__": "__main__"}
+    for code, expected in examples():
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(compile(code, "train.py", "exec"), namespace)  # noqa: S102
+        assert without_figures(printed.getvalue()) == without_figures(expected)
+
+
+def test_the_test_command_is_what_ci_runs() -> None:
+    commands = re.findall(r"^\$ (.*nox.*)$", README, re.MULTILINE)
+    assert len(commands) == 2
+    assert f"\n{commands[1]} " in (ROOT / ".ci" / "run").read_text()
+
+
+def test_every_session_that_the_readme_names_exists() -> None:
+    noxfile = (ROOT / "noxfile.py").read_text()
+    named = {
+        session
+        for sessions in re.findall(r"nox -s ((?:[a-z-]+ ?)+)", README)
+        for session in sessions.split()
+    }
+    assert {"tests-cpu", "bench-gpu", "lint"} <= named
+    for session in named:
+        kind, _, backend = session.partition("-")
+        assert f'Backend("{backend}"' in noxfile if backend else f"def {kind}(" in noxfile
+
+
+def test_every_place_that_the_readme_names_is_there() -> None:
+    for place in re.findall(r"`((?:src|tests|benchmarks|\.github)/[\w/.]*)`", README):
+        assert (ROOT / place).exists(), place
+
+
+def test_the_environment_is_described_as_the_readme_shows() -> None:
+    shown = re.search(r"^On (.*)$", README, re.MULTILINE)
+    assert shown is not None
+    pattern = re.sub(r"[\d.]+", "N", str(environment()).partition(")")[2])
+    if jax.default_backend() == "cpu":
+        assert re.sub(r"[\d.]+", "N", shown[1].partition(")")[2]) == pattern

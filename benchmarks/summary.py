@@ -12,7 +12,7 @@ from variants import VARIANTS
 
 # The benchmarks of a call, with the words for them and what the problem claims.
 CALLS = {
-    "test_cold[{}]": ("cold: empty caches", "tens of ms each"),
+    "test_cold[{}]": ("cold: empty caches", "tens of ms"),
     "test_retrace[{}]": ("retrace: new shape", "tens of ms"),
     "test_cached[{}-dispatched]": ("cached: dispatched", "microseconds"),
     "test_cached[{}-ready]": ("cached: ready", "microseconds"),

@@ -158,7 +158,8 @@ def run_benchmarks(session: nox.Session, backend: Backend) -> None:
     figures = RESULTS / f"bench-{backend.name}.json"
     session.run(
         "pytest", "benchmarks", "--quiet",
-        "--benchmark-columns=min,median,iqr,rounds", f"--benchmark-json={figures}", *session.posargs,
+        "--benchmark-columns=min,median,iqr,rounds", f"--benchmark-json={figures}",
+        *session.posargs,
         env=environment(backend),
     )  # fmt: skip
     session.run("python", "benchmarks/summary.py", str(figures), env=environment(backend))

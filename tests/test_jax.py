@@ -13,19 +13,20 @@ import pytest
 from jax import monitoring
 
 from jitcount import _jax
-from jitcount.observe.compile import signature_of
-from jitcount.observe.hearing import COMPILE
+from jitcount.observe.hearing import COMPILE, TRACE
+from jitcount.observe.values import signature_of
 
 X = np.ones(3, np.float32)
 
 
-def readings_of(program: Callable[[], object]) -> list[_jax.Compiling]:
+def readings_of(program: Callable[[], object]) -> list[tuple[_jax.Call, _jax.Executable]]:
     """What the stack says at each compile, without the rest of jitcount."""
-    readings: list[_jax.Compiling] = []
+    readings: list[tuple[_jax.Call, _jax.Executable]] = []
 
     def on_end(event: str, duration_secs: float, **_about: Any) -> None:
         if event == COMPILE:
-            readings.append(_jax.read_compiling(sys._getframe()))
+            frame = sys._getframe()
+            readings.append((_jax.read_call(frame), _jax.read_executable(frame)))
 
     monitoring.register_event_duration_secs_listener(on_end)
     try:
@@ -40,26 +41,99 @@ def double(x: jax.Array) -> jax.Array:
 
 
 def test_a_jitted_call_tells_its_avals_and_its_platform() -> None:
-    (reading,) = readings_of(lambda: jax.jit(double)(X))
-    assert reading.avals is not None
-    assert reading.kept_avals is not None
-    assert signature_of(reading.avals) == signature_of(reading.kept_avals) == ("float32[3]",)
-    assert reading.platform == jax.default_backend()
+    ((call, executable),) = readings_of(lambda: jax.jit(double)(X))
+    assert call.avals is not None
+    assert executable.kept_avals is not None
+    assert signature_of(call.avals) == signature_of(executable.kept_avals) == ("float32[3]",)
+    assert executable.platform == jax.default_backend()
+
+
+def test_a_jitted_call_tells_its_function_arguments_and_options() -> None:
+    jitted = jax.jit(double, donate_argnums=0)
+    ((call, _),) = readings_of(lambda: jitted(X))
+    assert isinstance(call.call, _jax.JitCall)
+    assert call.call.fun is double
+    assert (call.call.args, call.call.kwargs) == ((X,), {})
+    names, values = _jax.option_names(type(call.call.info)), _jax.option_values(call.call.info)
+    options = dict(zip(names, values, strict=True))
+    assert options["donate_argnums"] == (0,)
+    expected = {"static_argnums", "static_argnames", "in_shardings", "compiler_options"}
+    assert expected <= set(options)
+
+
+def test_an_operation_outside_of_jit_tells_its_primitive_and_parameters() -> None:
+    x = jax.device_put(X)
+    ((call, _),) = readings_of(lambda: jax.lax.neg(x))
+    assert isinstance(call.call, _jax.PrimitiveCall)
+    assert (call.call.name, len(call.call.args)) == ("neg", 1)
+
+
+@pytest.mark.parametrize(
+    ("program", "expected"),
+    [
+        (lambda f: f(X), {""}),
+        (lambda f: jax.vmap(f)(X), {"vmap"}),
+        (lambda f: jax.grad(lambda x: f(x).sum())(X), {"grad", "backward pass", ""}),
+        (lambda f: jax.jvp(f, (X,), (X,)), {"grad"}),
+    ],
+)
+def test_a_transformed_call_tells_its_transformation(
+    program: Callable[[Any], object], expected: set[str]
+) -> None:
+    f = jax.jit(jnp.sin)
+    assert {call.transform for call, _ in readings_of(lambda: program(f))} == expected
+
+
+def test_a_call_that_is_traced_ahead_of_time_is_read() -> None:
+    seen: list[_jax.JitCall | None] = []
+
+    def on_end(event: str, duration_secs: float, **_about: Any) -> None:
+        if event == TRACE:
+            seen.append(_jax.read_tracing(sys._getframe()))
+
+    monitoring.register_event_duration_secs_listener(on_end)
+    try:
+        jax.jit(double).lower(X)
+        jax.jit(double)(X[:2])
+    finally:
+        _jax.unregister("event_duration", on_end)
+    funs = [call.fun for call in seen if call is not None]
+    assert funs == [double]
+
+
+def test_the_settings_in_the_key_are_named_and_read() -> None:
+    def settings() -> dict[str, object]:
+        return dict(zip(_jax.config_names(), _jax.config_values(), strict=True))
+
+    before = settings()
+    with jax.default_matmul_precision("float32"):
+        changed = settings()
+        assert _jax.is_set_for_a_block("jax_default_matmul_precision")
+    assert not _jax.is_set_for_a_block("jax_default_matmul_precision")
+    different = {name for name in before if before[name] is not changed[name]}
+    assert different == {"jax_default_matmul_precision"}
+    assert {"jax_enable_x64", "jax_default_device", "jax_numpy_rank_promotion"} <= set(before)
+
+
+def test_x64_is_read() -> None:
+    assert _jax.is_x64() is bool(jax.config.values["jax_enable_x64"])
 
 
 def test_an_argument_that_is_not_used_is_an_aval_but_not_kept() -> None:
-    (reading,) = readings_of(lambda: jax.jit(lambda x, _: 2 * x)(X, np.ones(7, np.int32)))
-    assert reading.avals is not None
-    assert reading.kept_avals is not None
-    assert signature_of(reading.avals) == ("float32[3]", "int32[7]")
-    assert signature_of(reading.kept_avals) == ("float32[3]",)
+    ((call, executable),) = readings_of(
+        lambda: jax.jit(lambda x, _: 2 * x)(X, np.ones(7, np.int32))
+    )
+    assert call.avals is not None
+    assert executable.kept_avals is not None
+    assert signature_of(call.avals) == ("float32[3]", "int32[7]")
+    assert signature_of(executable.kept_avals) == ("float32[3]",)
 
 
 def test_ahead_of_time_compiles_tell_their_avals() -> None:
-    (reading,) = readings_of(lambda: jax.jit(double).lower(2.0).compile())
-    assert reading.avals is not None
-    assert signature_of(reading.avals) == ("weak float32[]",)
-    assert not reading.made_by_jax
+    ((call, _),) = readings_of(lambda: jax.jit(double).lower(2.0).compile())
+    assert call.avals is not None
+    assert signature_of(call.avals) == ("weak float32[]",)
+    assert not call.made_by_jax
 
 
 @pytest.mark.parametrize(
@@ -81,7 +155,7 @@ def test_ahead_of_time_compiles_tell_their_avals() -> None:
     ],
 )
 def test_a_jit_of_the_users_is_known_as_such(program: Callable[[], object]) -> None:
-    assert [reading.made_by_jax for reading in readings_of(program)] == [False]
+    assert [call.made_by_jax for call, _ in readings_of(program)] == [False]
 
 
 @pytest.mark.parametrize(
@@ -110,7 +184,7 @@ def test_an_operation_outside_of_jit_is_known_as_jaxs(
     program: Callable[[jax.Array], object],
 ) -> None:
     x = jax.device_put(X)
-    made_by_jax = [reading.made_by_jax for reading in readings_of(lambda: program(x))]
+    made_by_jax = [call.made_by_jax for call, _ in readings_of(lambda: program(x))]
     assert made_by_jax
     assert all(made_by_jax)
 
@@ -118,12 +192,14 @@ def test_an_operation_outside_of_jit_is_known_as_jaxs(
 def test_the_backward_pass_of_a_users_jit_is_the_users() -> None:
     x = jax.device_put(X)
     jitted = jax.jit(lambda x: (x * x).sum())
-    assert False in [r.made_by_jax for r in readings_of(lambda: jax.grad(jitted)(x))]
+    assert False in [call.made_by_jax for call, _ in readings_of(lambda: jax.grad(jitted)(x))]
 
 
 def test_a_stack_without_jax_says_nothing() -> None:
-    assert _jax.read_compiling(sys._getframe()) == _jax.Compiling()
-    assert _jax.read_compiling(None) == _jax.Compiling()
+    for frame in sys._getframe(), None:
+        assert _jax.read_call(frame) == _jax.Call()
+        assert _jax.read_executable(frame) == _jax.Executable()
+        assert _jax.read_tracing(frame) is None
 
 
 def test_unregistering_takes_a_listener_back_and_twice_is_no_error() -> None:

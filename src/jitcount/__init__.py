@@ -3,9 +3,10 @@
 Importing it initialises no backend, prints nothing and changes no setting of JAX's.
 """
 
-from jitcount.observe.compile import Compile
-from jitcount.observe.log import CompileLog
-from jitcount.observe.record import record
+from jitcount.explain.cause import Cause
+from jitcount.explain.compile import Compile
 from jitcount.problem import cache_independent_count
+from jitcount.recorder.log import CompileLog
+from jitcount.recorder.record import record
 
-__all__ = ["Compile", "CompileLog", "cache_independent_count", "record"]
+__all__ = ["Cause", "Compile", "CompileLog", "cache_independent_count", "record"]

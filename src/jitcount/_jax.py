@@ -10,7 +10,10 @@ its jaxpr, the function, the device. No public interface tells these.
 
 from __future__ import annotations
 
+import functools
+import operator
 import sys
+import sysconfig
 import types
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +21,8 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 from jax import monitoring
+from jax._src import config as _config  # settings that a context manager has set are not public
+from jax._src import monitoring as _monitoring
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -30,68 +35,282 @@ COMPILE_LOGGER = "jax._src.interpreters.pxla"
 
 
 @dataclass(frozen=True, slots=True)
-class Compiling:
-    """What JAX's frames say of the program that is being compiled; None where they say nothing."""
+class JitCall:
+    """A call of a jitted function, as JAX's wrapper received it."""
+
+    fun: Any
+    """What was given to `jax.jit`."""
+
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    info: Any
+    """JAX's record of the options that `jax.jit` was called with."""
+
+    caller: types.FrameType | None
+    """The frame that called the wrapper: a library's, perhaps."""
+
+
+@dataclass(frozen=True, slots=True)
+class PrimitiveCall:
+    """An operation outside of any jit: one primitive, with the parameters that are compiled in."""
+
+    name: str
+    args: tuple[Any, ...]
+    params: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What JAX's frames say of the call that needs a program; None where they say nothing."""
 
     avals: Sequence[Any] | None = None
     """The abstract values of all arguments that the user passed."""
 
-    kept_avals: Sequence[Any] | None = None
-    """Those that the program uses, as in JAX's own line "Compiling ..."."""
-
-    platform: str | None = None
     made_by_jax: bool = False
     """The `jax.jit` is JAX's own: an operation called outside of any jit of the user's."""
 
+    call: JitCall | PrimitiveCall | None = None
+    transform: str = ""
+    """Which transformation of the function it is: "vmap", "grad", "backward pass"."""
 
-def read_compiling(frame: types.FrameType | None) -> Compiling:
-    """Read the innermost compile from the stack that ends in `frame`."""
+    source: str = ""
+    """Where the function stands, as the jaxpr knows it: "step at train.py:42"; without a call."""
+
+
+@dataclass(frozen=True, slots=True)
+class Executable:
+    """What JAX's frames say of the program that XLA has made of it."""
+
+    kept_avals: Sequence[Any] | None = None
+    """Of the arguments that the program uses, as in JAX's own line "Compiling ..."."""
+
+    platform: str | None = None
+
+
+def read_call(frame: types.FrameType | None) -> Call:
+    """Read the innermost call that is lowered or compiled from the stack that ends in `frame`."""
     found = _frames_of_jax(frame)
-    avals: Sequence[Any] | None = None
-    made_by_jax = False
-    if call := found.get("_pjit_call_impl_python"):
-        jaxpr = call.get("jaxpr")
-        avals = getattr(jaxpr, "in_avals", None)
-        if miss := found.get("cache_miss"):
-            made_by_jax = _is_made_by_jax(miss.get("fun"))
-        else:
-            # The backward pass of a jitted function is called without its wrapper.
-            made_by_jax = _is_traced_from_jax(jaxpr)
-    elif "compile" in found:
-        avals = _lowered_avals(found["compile"].get("self"))
-    executable = found.get("from_hlo", {})
-    return Compiling(
-        avals=avals,
-        kept_avals=executable.get("global_in_avals"),
-        platform=_platform(executable),
-        made_by_jax=made_by_jax,
-    )
+    if "compile" in found:  # ahead of time
+        return Call(avals=_lowered_avals(found["compile"].f_locals.get("self")))
+    running = found.get("_pjit_call_impl_python")
+    if running is None:
+        return Call()
+    jaxpr = running.f_locals.get("jaxpr")
+    avals = getattr(jaxpr, "in_avals", None)
+    transform = next((_TRANSFORMS[name] for name in found if name in _TRANSFORMS), "")
+    call = _jit_call(found["cache_miss"]) if "cache_miss" in found else None
+    if call is None:
+        # The backward pass of a jitted function is called without its wrapper.
+        source = _source_of(jaxpr)
+        return Call(avals, _is_inside_jax(source), None, transform, source)
+    if not _is_made_by_jax(call.fun):
+        return Call(avals, made_by_jax=False, call=call, transform=transform)
+    primitive = _applied_primitive(found["cache_miss"])
+    return Call(avals, made_by_jax=True, call=primitive or call, transform=transform)
 
 
-# The functions of JAX whose local variables we read, by the module that they are in. `cache_miss`
-# is the outermost: beyond it, and beyond a first frame of the user's, lies another program.
-_READ = {
-    ("jax._src.interpreters.pxla", "from_hlo"),
-    ("jax._src.pjit", "_pjit_call_impl_python"),
-    ("jax._src.pjit", "cache_miss"),
-    ("jax._src.stages", "compile"),
+def read_executable(frame: types.FrameType | None) -> Executable:
+    """Read the program that is compiled just now, from a few frames up."""
+    for _ in range(_NEAR):
+        if frame is None:
+            break
+        if frame.f_code.co_name == "from_hlo":
+            local = frame.f_locals
+            return Executable(local.get("global_in_avals"), _platform(local.get("device_list")))
+        frame = frame.f_back
+    return Executable()
+
+
+# From a listener to where the executable is made, through `jax.monitoring`, a context manager and
+# a cache.
+_NEAR = 10
+
+
+def read_tracing(frame: types.FrameType | None) -> JitCall | None:
+    """Read a call that is traced ahead of time, `.trace()` or `.lower()`; None for other traces.
+
+    When it is compiled, perhaps in another thread, its arguments are gone.
+    """
+    found = _frames_of_jax(frame)
+    if "_infer_params" not in found or "cache_miss" in found:
+        return None
+    return _jit_call(found["_infer_params"])
+
+
+# The functions of JAX whose local variables we read. `cache_miss` is the outermost: beyond it, and
+# beyond a first frame of the user's, lies another program.
+_READ = {"_pjit_call_impl_python", "_infer_params", "cache_miss"}
+
+# Names that are not rare in JAX, with the end of the file that is meant.
+_READ_IN = {"compile": "stages.py"}
+
+# Those that say that a transformation of the function is compiled, and which.
+_TRANSFORMS = {
+    "_pjit_batcher": "vmap",
+    "_pjit_jvp": "grad",
+    "_pjit_linearize": "grad",
+    "_pjit_transpose": "backward pass",
+    "_pjit_transpose_fancy": "backward pass",
+}
+
+_STANDARD_LIBRARY = sysconfig.get_path("stdlib")
+
+
+def _frames_of_jax(frame: types.FrameType | None) -> dict[str, types.FrameType]:
+    """The frames of the functions in `_READ` and `_TRANSFORMS`, the innermost call of each."""
+    found: dict[str, types.FrameType] = {}
+    inside_jax = False
+    while frame is not None:
+        code = frame.f_code
+        if code.co_filename.startswith(JAX_DIRECTORY):
+            inside_jax = True
+            name = code.co_name
+            if (
+                name in _READ
+                or name in _TRANSFORMS
+                or (name in _READ_IN and code.co_filename.endswith(_READ_IN[name]))
+            ):
+                found.setdefault(name, frame)
+                if name == "cache_miss":
+                    break
+        elif inside_jax and not code.co_filename.startswith(_STANDARD_LIBRARY):
+            break
+        frame = frame.f_back
+    return found
+
+
+def _jit_call(frame: types.FrameType) -> JitCall | None:
+    local = frame.f_locals
+    info = local.get("jit_info", local.get("ji"))
+    if "fun" not in local or info is None:  # pmap has a `cache_miss` of its own
+        return None
+    caller = frame.f_back
+    while caller is not None and is_module_of_jax(caller.f_globals.get("__name__", "")):
+        caller = caller.f_back
+    return JitCall(local["fun"], tuple(local["args"]), dict(local["kwargs"]), info, caller)
+
+
+def _applied_primitive(miss: types.FrameType) -> PrimitiveCall | None:
+    """The primitive behind a jit that JAX made on the spot, from the frame that made it."""
+    frame = miss.f_back
+    for _ in range(2):  # JAX's traceback filter stands between
+        if frame is not None and frame.f_code.co_name == "apply_primitive":
+            local = frame.f_locals
+            name = str(getattr(local.get("prim"), "name", ""))
+            return PrimitiveCall(name, tuple(local.get("args", ())), dict(local.get("params", {})))
+        frame = frame and frame.f_back
+    return None
+
+
+# Fields of JAX's record of a jit that are no options of the user's.
+_NO_OPTIONS = {
+    "fun_sourceinfo",
+    "fun_signature",
+    "user_specified_in_shardings",
+    "use_resource_env",
 }
 
 
-def _frames_of_jax(frame: types.FrameType | None) -> dict[str, dict[str, Any]]:
-    """Local variables of the functions in `_READ`, innermost call of each, by function name."""
-    found: dict[str, dict[str, Any]] = {}
-    inside_jax = False
-    while frame is not None and "cache_miss" not in found:
-        module = frame.f_globals.get("__name__", "")
-        if is_module_of_jax(module):
-            inside_jax = True
-            name = frame.f_code.co_name
-            if (module, name) in _READ and name not in found:
-                found[name] = frame.f_locals
-        elif inside_jax and module.partition(".")[0] not in sys.stdlib_module_names:
-            break
-        frame = frame.f_back
+def option_values(info: Any) -> tuple[object, ...]:
+    """The values of the options of a `jax.jit`."""
+    kind: Any = type(info)
+    return _option_getter(kind)(info)
+
+
+@functools.cache
+def option_names(kind: Any) -> tuple[str, ...]:
+    """Their names, as in `jax.jit`."""
+    fields = _option_fields(kind)
+    return tuple(field.removesuffix("_leaves").removesuffix("_kvs") for field in fields)
+
+
+@functools.cache
+def _option_getter(kind: Any) -> Callable[[Any], tuple[object, ...]]:
+    return operator.attrgetter(*_option_fields(kind))
+
+
+@functools.cache
+def _option_fields(kind: Any) -> tuple[str, ...]:
+    fields = getattr(kind, "_fields", ())
+    return tuple(f for f in fields if f not in _NO_OPTIONS and not f.endswith("_treedef"))
+
+
+# From 0.10 JAX names the settings that are part of its cache key. Before, the ones that users set
+# are read by name: a change of another one is not seen there, and such a recompile is taken for one
+# from cleared caches.
+def _are_settings_named() -> bool:
+    try:
+        return bool(_config.trace_context_names())
+    except (AttributeError, NotImplementedError):
+        return False
+
+
+_SETTINGS_ARE_NAMED = _are_settings_named()
+
+
+def config_names() -> tuple[str, ...]:
+    """The names of the settings that are part of JAX's cache key."""
+    return _config.trace_context_names() if _SETTINGS_ARE_NAMED else tuple(_config_holders())
+
+
+def config_values() -> tuple[object, ...]:
+    """Their values in this thread."""
+    if _SETTINGS_ARE_NAMED:
+        return _config.trace_context()
+    return tuple(holder.value for holder in _config_holders().values())
+
+
+def is_x64() -> bool:
+    """Whether 64-bit types are on, in this thread; the public mapping is made anew at each look."""
+    return bool(_config.enable_x64.value)
+
+
+def is_set_for_a_block(name: str) -> bool:
+    """Whether a setting has another value in this thread than elsewhere: a context manager's."""
+    try:
+        holder = _config.config._value_holders[name]  # noqa: SLF001 (the public mapping has one value)
+        return bool(holder.value != holder.get_global())  # type: ignore[attr-defined]
+    except (AttributeError, KeyError):
+        return not name.startswith("jax_")
+
+
+_CONFIG_NAMES = (
+    "jax_enable_x64",
+    "jax_default_matmul_precision",
+    "jax_default_device",
+    "jax_numpy_dtype_promotion",
+    "jax_numpy_rank_promotion",
+    "jax_disable_jit",
+    "jax_debug_key_reuse",
+    "jax_threefry_partitionable",
+    "jax_threefry_gpu_kernel_lowering",
+    "jax_random_seed_offset",
+    "jax_softmax_custom_jvp",
+    "jax_use_direct_linearize",
+    "jax_use_simplified_jaxpr_constants",
+    "jax_enable_pgle",
+    "jax_pgle_profiling_runs",
+    "jax_use_shardy_partitioner",
+    "jax_xla_profile_version",
+    "jax_dynamic_shapes",
+    "jax_custom_vjp_disable_shape_check",
+    "jax_mutable_array_checks",
+    "jax_no_execution",
+    "jax_high_dynamic_range_gumbel",
+    "jax_error_checking_behavior_nan",
+    "jax_error_checking_behavior_divide",
+    "jax_error_checking_behavior_oob",
+    "jax_check_static_indices",
+)
+
+
+@functools.cache
+def _config_holders() -> dict[str, Any]:
+    holders = _config.config._value_holders  # noqa: SLF001 (the public mapping ignores context managers)
+    found = {name: holders[name] for name in _CONFIG_NAMES if name in holders}
+    for name in ("mesh_context_manager", "abstract_mesh_context_manager"):
+        if hasattr(_config, name):
+            found[name] = getattr(_config, name)
     return found
 
 
@@ -120,9 +339,13 @@ def _is_made_by_jax(fun: object) -> bool:
     return fun.__name__.startswith("_") or public is not fun
 
 
-def _is_traced_from_jax(jaxpr: object) -> bool:
+def _source_of(jaxpr: object) -> str:
     info = getattr(getattr(jaxpr, "jaxpr", jaxpr), "debug_info", None)
-    return str(getattr(info, "func_filename", "")).startswith(JAX_DIRECTORY)
+    return str(getattr(info, "func_src_info", "") or "")
+
+
+def _is_inside_jax(source: str) -> bool:
+    return source.partition(" at ")[2].startswith(JAX_DIRECTORY)
 
 
 def _lowered_avals(lowered: object) -> Sequence[Any] | None:
@@ -132,13 +355,17 @@ def _lowered_avals(lowered: object) -> Sequence[Any] | None:
     return [getattr(leaf, "_aval", leaf) for leaf in jax.tree.leaves(lowered.args_info)]
 
 
-def _platform(executable: dict[str, Any]) -> str | None:
+def _platform(devices: Any) -> str | None:
     """The platform of the devices; the backend would say the same of the default one only."""
     try:
-        devices = executable["device_list"]
         return str(next(iter(devices)).platform)
-    except (KeyError, TypeError, StopIteration, AttributeError):
+    except (TypeError, StopIteration, AttributeError):
         return None
+
+
+def is_registered(callback: Callable[..., None]) -> bool:
+    """Whether a duration listener is still there: `clear_event_listeners` takes all away."""
+    return callback in _monitoring.get_event_duration_listeners()
 
 
 def unregister(kind: str, callback: Callable[..., None]) -> None:
@@ -149,9 +376,7 @@ def unregister(kind: str, callback: Callable[..., None]) -> None:
     """
     public = getattr(monitoring, f"unregister_{kind}_listener", None)
     if public is None:
-        from jax._src import monitoring as private  # noqa: PLC0415 (private: only where needed)
-
-        public = getattr(private, f"_unregister_{kind}_listener_by_callback")
+        public = getattr(_monitoring, f"_unregister_{kind}_listener_by_callback")
     try:
         public(callback)
     except (AssertionError, ValueError):

@@ -1,44 +1,44 @@
-from jitcount.observe.phases import _WAITING, Lowered, Lowerings, Traces
+from jitcount.observe.phases import _WAITING, NO_TRACE, Lowered, Lowerings, Trace, Traces
 
 A, B = ("float32[3]",), ("float32[4]",)
 
 
 def lowered(
-    function: str = "step", signature: tuple[str, ...] | None = A, thread: int = 1, at: float = 0.0
+    function: str = "step", avals: tuple[str, ...] | None = A, thread: int = 1, at: float = 0.0
 ) -> Lowered:
-    return Lowered(function, signature, thread, trace_s=at, lower_s=at)
+    return Lowered(function, avals, thread, trace_s=at, lower_s=at)
 
 
 def test_a_trace_within_a_trace_is_dropped_when_the_outer_one_ends() -> None:
     traces = Traces()
     traces.begin()
     traces.begin()
-    traces.end("inner", 1.0)
-    traces.end("outer", 3.0)
-    assert (traces.take("inner"), traces.take("outer")) == (0.0, 3.0)
+    traces.end("inner", Trace(1.0))
+    traces.end("outer", Trace(3.0))
+    assert (traces.take("inner"), traces.take("outer")) == (NO_TRACE, Trace(3.0))
 
 
 def test_a_trace_within_a_trace_can_be_taken_before_the_outer_one_ends() -> None:
     traces = Traces()
     traces.begin()
     traces.begin()
-    traces.end("inner", 1.0)
-    assert traces.take("inner") == 1.0
-    traces.end("outer", 3.0)
-    assert traces.take("outer") == 3.0
+    traces.end("inner", Trace(1.0))
+    assert traces.take("inner") == Trace(1.0)
+    traces.end("outer", Trace(3.0))
+    assert traces.take("outer") == Trace(3.0)
 
 
 def test_a_failed_trace_leaves_nothing() -> None:
     traces = Traces()
     traces.begin()
     traces.end("step", None)
-    assert traces.take("step") == 0.0
+    assert traces.take("step") is NO_TRACE
 
 
 def test_a_trace_whose_begin_was_not_heard_counts() -> None:
     traces = Traces()
-    traces.end("step", 1.0)
-    assert traces.take("step") == 1.0
+    traces.end("step", Trace(1.0))
+    assert traces.take("step") == Trace(1.0)
 
 
 def test_a_lowering_is_taken_once() -> None:
@@ -48,10 +48,10 @@ def test_a_lowering_is_taken_once() -> None:
     assert lowerings.take("step", A, thread=1) is None
 
 
-def test_a_lowering_of_another_function_or_signature_is_not_taken() -> None:
+def test_a_lowering_of_another_function_or_of_other_avals_is_not_taken() -> None:
     lowerings = Lowerings()
     lowerings.add(lowered("other"))
-    lowerings.add(lowered(signature=B))
+    lowerings.add(lowered(avals=B))
     assert lowerings.take("step", A, thread=1) is None
 
 
@@ -68,10 +68,10 @@ def test_a_lowering_of_another_thread_will_do() -> None:
     assert lowerings.take("step", A, thread=1) == lowered(thread=2, at=2.0)
 
 
-def test_a_signature_that_is_not_known_is_equal_to_any() -> None:
+def test_avals_that_are_not_known_are_equal_to_any() -> None:
     lowerings = Lowerings()
-    lowerings.add(lowered(signature=None, at=1.0))
-    assert lowerings.take("step", A, thread=1) == lowered(signature=None, at=1.0)
+    lowerings.add(lowered(avals=None, at=1.0))
+    assert lowerings.take("step", A, thread=1) == lowered(avals=None, at=1.0)
     lowerings.add(lowered(at=2.0))
     assert lowerings.take("step", None, thread=1) == lowered(at=2.0)
 

@@ -2,10 +2,14 @@ import dataclasses
 
 import pytest
 
-from jitcount.observe.compile import Compile
-from jitcount.observe.log import CompileLog
+from jitcount.explain.cause import Cause
+from jitcount.explain.compile import Compile
 from jitcount.show import log_table
 
+FIRST = Cause("first-call", "sum", "", "", "first call of sum", "nothing to mend")
+LONGER = Cause(
+    "shape", "x", "float32[3]", "float32[4]", "axis 0 of x went from 3 to 4", "pad axis 0 of x"
+)
 SUM = Compile(
     function="sum",
     signature=("float32[3]",),
@@ -16,20 +20,19 @@ SUM = Compile(
     trace_s=0.00123,
     lower_s=0.0041,
     compile_s=0.0286,
+    causes=(FIRST,),
 )
 ADD = dataclasses.replace(
     SUM, function="add", signature=("float32[]", "float32[]"), eager=True, trace_s=0.0
 )
+AGAIN = dataclasses.replace(SUM, signature=("float32[4]",), causes=(LONGER,))
 STEP = dataclasses.replace(
     SUM, function="step", signature=(), from_disk=True, call_site="train.py:7 in main"
 )
 
 
-def log_of(*compiles: Compile) -> CompileLog:
-    log = CompileLog()
-    for compiled in compiles:
-        log.add(compiled)
-    return log
+def log_of(*compiles: Compile) -> str:
+    return log_table.log_table(compiles)
 
 
 @pytest.fixture(autouse=True)
@@ -38,37 +41,64 @@ def a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_empty_log_says_so() -> None:
-    assert str(log_of()) == "nothing was compiled"
+    assert log_of() == "nothing was compiled"
 
 
 def test_a_log_is_printed_as_a_table() -> None:
-    assert str(log_of(SUM, ADD, STEP)) == (
-        "2 compiles and 1 disk hit in 101 ms (trace 2.46 ms, lower 12.3 ms, compile 85.8 ms)\n"
+    assert log_of(SUM, ADD, AGAIN, STEP) == (
+        "3 compiles and 1 disk hit in 134 ms (trace 3.69 ms, lower 16.4 ms, compile 114 ms)\n"
         "\n"
-        "function      signature                trace    lower   compile   call site\n"
-        "─────────────────────────────────────────────────────────────────────────────────────\n"
-        "sum           float32[3]             1.23 ms   4.1 ms   28.6 ms   train.py:42 in main\n"
-        "add (eager)   float32[], float32[]         0   4.1 ms   28.6 ms   train.py:42 in main\n"
-        "step (disk)   no arrays              1.23 ms   4.1 ms   28.6 ms   train.py:7 in main"
+        "function      signature                 time   call site             cause\n"
+        "───────────────────────────────────────────────────────────────────────────────"
+        "──────────────────\n"
+        "sum           float32[3]             33.9 ms   train.py:42 in main   first call of sum\n"
+        "add (eager)   float32[], float32[]   32.7 ms   train.py:42 in main   first call of sum\n"
+        "sum           float32[4]             33.9 ms   train.py:42 in main   "
+        "axis 0 of x went from 3 to 4\n"
+        "step (disk)   no arrays              33.9 ms   train.py:7 in main    first call of sum\n"
+        "\n"
+        "Worth fixing first\n"
+        "  sum at train.py:42 in main: 1 recompile, 33.9 ms\n"
+        "    axis 0 of x went from 3 to 4\n"
+        "    → pad axis 0 of x"
     )
 
 
 def test_one_compile_is_not_several() -> None:
-    assert str(log_of(SUM)).startswith("1 compile in 33.9 ms (")
+    assert log_of(SUM).startswith("1 compile in 33.9 ms (")
+
+
+def test_first_calls_are_not_worth_fixing() -> None:
+    assert "Worth fixing" not in log_of(SUM, ADD)
+
+
+def test_what_came_from_disk_is_not_worth_fixing() -> None:
+    assert "Worth fixing" not in log_of(dataclasses.replace(AGAIN, from_disk=True))
 
 
 def test_a_narrow_terminal_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     wide = dataclasses.replace(SUM, signature=("float32[128,1024]",) * 6)
     monkeypatch.setenv("COLUMNS", "80")
-    shown = str(log_of(wide))
+    shown = log_of(wide)
     assert max(map(len, shown.splitlines())) <= 80
-    assert shown.count("float32") + shown.count("[128,1024]") >= 6
-    assert "28.6 ms" in shown
+    assert shown.count("float32[128,1024]") == 6
+    assert "33.9 ms" in shown
+
+
+def test_a_long_signature_is_cut_and_says_so() -> None:
+    shown = log_of(dataclasses.replace(SUM, signature=("float32[3]",) * 500))
+    assert "float32[3] and 495 more" in shown
+    assert shown.count("float32[3]") == 5
+
+
+def test_many_causes_are_cut_and_say_so() -> None:
+    shown = log_of(dataclasses.replace(AGAIN, causes=(LONGER,) * 500))
+    assert "went from 3 to 4; and 497 more" in shown
 
 
 def test_a_long_log_leaves_out_the_cheapest_and_says_so() -> None:
     cheap = dataclasses.replace(SUM, function="cheap", compile_s=0.001)
-    shown = str(log_of(*[SUM] * 30, cheap, cheap, *[SUM] * (log_table._MOST_ROWS - 30)))
+    shown = log_of(*[SUM] * 30, cheap, cheap, *[SUM] * (log_table._MOST_ROWS - 30))
     assert "cheap " not in shown
     assert shown.endswith("\n… and 2 cheaper ones, 12.7 ms together")
     assert shown.startswith("52 compiles in ")
@@ -76,9 +106,5 @@ def test_a_long_log_leaves_out_the_cheapest_and_says_so() -> None:
 
 def test_brackets_are_not_taken_for_markup() -> None:
     tagged = dataclasses.replace(SUM, function="[bold]f[/bold]", signature=("key<fry>[]",))
-    assert "[bold]f[/bold]" in str(log_of(tagged))
-    assert "key<fry>[]" in str(log_of(tagged))
-
-
-def test_the_log_is_short_for_developers() -> None:
-    assert repr(log_of(SUM, SUM, STEP)) == "<CompileLog: {'sum': 2}>"
+    assert "[bold]f[/bold]" in log_of(tagged)
+    assert "key<fry>[]" in log_of(tagged)

@@ -1,6 +1,6 @@
-"""Hears JAX: its events become `Compile` records, and records become a log.
+"""Hears JAX, and describes each compile while its arguments are still there.
 
 `hearing` listens to JAX, `phases` puts a compile's parts together, `call_site` finds the user's
-line, `log` holds what was found, `record` is what users call. Why a compile happened and how it
-is shown is left to the rooms to the right.
+line. `program` describes what makes the compiled program different from others, with the help of
+`functions`, `trees`, `values` and, for other libraries' jits, `wrappers`.
 """

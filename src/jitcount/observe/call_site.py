@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jitcount import _jax
-from jitcount.observe.compile import UNKNOWN
+from jitcount.observe.observation import UNKNOWN
+from jitcount.observe.paths import shown_path
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 _PACKAGE = Path(__file__).parents[1]
 
 # Our own frames between the user and JAX. The suite is not among them: its programs are users.
-_OURS = (str(_PACKAGE / "observe"), str(_PACKAGE / "problem.py"))
+_OURS = tuple(str(_PACKAGE / name) for name in ("observe", "explain", "recorder", "problem.py"))
 
 _STANDARD_LIBRARY = sysconfig.get_path("stdlib")
 
@@ -53,10 +54,5 @@ def _owner(filename: str) -> str:
 
 
 def _describe(frame: FrameType) -> str:
-    path = Path(frame.f_code.co_filename)
-    try:
-        shown = path.relative_to(Path.cwd())
-    except (ValueError, OSError):  # elsewhere, or the working directory is gone
-        shown = Path(path.name)
     function = frame.f_code.co_qualname.replace("<locals>.", "")
-    return f"{shown}:{frame.f_lineno} in {function}"
+    return f"{shown_path(frame.f_code.co_filename)}:{frame.f_lineno} in {function}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from jitcount import _jax
 
@@ -22,7 +22,7 @@ _logger = logging.getLogger(_jax.COMPILE_LOGGER)
 class _Filter(logging.Filter):
     """Reads each line, and holds back those that only we have asked for."""
 
-    def __init__(self, on_line: Callable[[object], None]) -> None:
+    def __init__(self, on_line: Callable[[Sequence[Any]], None]) -> None:
         super().__init__()
         self.on_line = on_line
         self.level_before = _logger.level
@@ -45,9 +45,11 @@ class _Filter(logging.Filter):
 _filter: _Filter | None = None
 
 
-def listen(on_line: Callable[[object], None]) -> None:
+def listen(on_line: Callable[[Sequence[Any]], None]) -> None:
     """Call `on_line` with the avals of each program that is lowered, in its thread."""
     global _filter  # noqa: PLW0603 (one ear for the process)
+    if _filter is not None:
+        return
     _filter = _Filter(on_line)
     _logger.addFilter(_filter)
     _logger.setLevel(logging.DEBUG)
@@ -64,7 +66,7 @@ def forget() -> None:
     _filter = None
 
 
-def _avals_in(record: logging.LogRecord) -> Sequence[object] | None:
+def _avals_in(record: logging.LogRecord) -> Sequence[Any] | None:
     """The avals among the arguments of a "Compiling ..." line; None for any other line."""
     if not str(record.msg).startswith("Compiling ") or not isinstance(record.args, tuple):
         return None

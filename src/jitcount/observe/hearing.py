@@ -1,7 +1,8 @@
-"""Listens to JAX while anyone wants to know, and tells them of each compile.
+"""Listens to JAX, and makes an `Observation` of each compile.
 
 Three sources, all JAX's own: `jax.monitoring` for when a phase begins and how long it took, the
-lines that `jax_log_compiles` turns on for what is lowered, the stack (in `_jax`) for the rest.
+stack (in `_jax`) for what is compiled, and, while someone wants every detail, the lines that
+`jax_log_compiles` turns on for what is lowered.
 """
 
 from __future__ import annotations
@@ -17,14 +18,13 @@ from jax import monitoring
 from jitcount import _jax
 from jitcount.observe import compile_lines
 from jitcount.observe.call_site import call_site
-from jitcount.observe.compile import UNKNOWN, Compile, signature_of
-from jitcount.observe.phases import Lowered, Lowerings, Traces
+from jitcount.observe.observation import UNKNOWN, Observation
+from jitcount.observe.phases import Description, Lowered, Lowerings, Trace, Traces
+from jitcount.observe.program import Program, describe, describe_call
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from types import FrameType
-
-    Listener = Callable[[Compile], None]
 
 TRACE = "/jax/core/compile/jaxpr_trace_duration"
 LOWER = "/jax/core/compile/jaxpr_to_mlir_module_duration"
@@ -33,10 +33,17 @@ DISK_HIT = "/jax/compilation_cache/cache_hits"
 
 _PHASES = frozenset({TRACE, LOWER, COMPILE})
 
+lock = threading.Lock()
+"""Held by whoever changes who listens."""
+
 _logger = logging.getLogger("jitcount")
-_lock = threading.Lock()
-_listeners: tuple[Listener, ...] = ()
 _lowerings = Lowerings()
+
+
+def _nobody(observation: Observation) -> None: ...
+
+
+_tell: Callable[[Observation], None] = _nobody
 
 
 @dataclass
@@ -44,7 +51,7 @@ class _Thread(threading.local):
     """What is under way in a thread that compiles."""
 
     traces: Traces = field(default_factory=Traces)
-    lowering: tuple[str, ...] | None = None
+    lowering: Sequence[Any] | None = None
     from_disk: bool = False
     handled: dict[str, int] = field(default_factory=dict)
 
@@ -52,36 +59,29 @@ class _Thread(threading.local):
 _thread = _Thread()
 
 
-def listen(listener: Listener) -> None:
-    """Tell `listener` of every compile, in the thread that compiles, until `forget`."""
-    global _listeners  # noqa: PLW0603 (one ear for the process)
-    with _lock:
-        if not _listeners:
+def start(tell: Callable[[Observation], None]) -> None:
+    """Tell of every compile from now on, in the thread that compiles."""
+    global _tell  # noqa: PLW0603 (one ear for the process)
+    _tell = tell
+    _register()
+
+
+def hear_lines(*, wanted: bool) -> None:
+    """Hear JAX's compile lines too, or no longer: with them, lowerings find their compiles."""
+    if wanted:
+        if not _jax.is_registered(_on_end):  # someone has cleared JAX's listeners
             _register()
-        _listeners = (*_listeners, listener)
-
-
-def forget(listener: Listener) -> None:
-    """Stop telling `listener`; with the last one JAX is left as it was found."""
-    global _listeners  # noqa: PLW0603
-    with _lock:
-        _listeners = tuple(other for other in _listeners if other is not listener)
-        if not _listeners:
-            _unregister()
+        compile_lines.listen(_on_line)
+    else:
+        compile_lines.forget()
 
 
 def _register() -> None:
+    for kind, listener in ("scalar", _on_begin), ("event", _on_event), ("event_duration", _on_end):
+        _jax.unregister(kind, listener)  # never twice
     monitoring.register_scalar_listener(_on_begin)
     monitoring.register_event_listener(_on_event)
     monitoring.register_event_duration_secs_listener(_on_end)
-    compile_lines.listen(_on_line)
-
-
-def _unregister() -> None:
-    compile_lines.forget()
-    _jax.unregister("event_duration", _on_end)
-    _jax.unregister("event", _on_event)
-    _jax.unregister("scalar", _on_begin)
 
 
 def _on_begin(event: str, value: float, **_about: Any) -> None:  # noqa: ARG001 (as JAX calls it)
@@ -99,8 +99,8 @@ def _on_event(event: str, **_about: Any) -> None:
         _thread.from_disk = True
 
 
-def _on_line(avals: object) -> None:
-    _thread.lowering = signature_of(avals)
+def _on_line(avals: Sequence[Any]) -> None:
+    _thread.lowering = avals
 
 
 def _on_end(event: str, duration_secs: float, **about: Any) -> None:
@@ -117,42 +117,61 @@ def _end_phase(event: str, seconds: float, function: str) -> None:
     # manager: there, an exception is being handled that was not when the phase began.
     failed = id(sys.exception()) not in {_thread.handled.get(event), id(None)}
     if event == TRACE:
-        _thread.traces.end(function, None if failed else seconds)
+        ahead = None if failed else _described_ahead_of_time(function, sys._getframe(2))  # noqa: SLF001
+        _thread.traces.end(function, None if failed else Trace(seconds, ahead))
     elif failed:
         return
     elif event == LOWER:
-        signature, _thread.lowering = _thread.lowering, None
-        trace_s = _thread.traces.take(function)
+        # Here, before XLA has run, the call is described: Python is quicker now than after.
+        kept_avals, _thread.lowering = _thread.lowering, None
+        trace = _thread.traces.take(function)
+        description = _describe(function, trace.program, sys._getframe(2))  # noqa: SLF001
         me = threading.get_ident()
-        _lowerings.add(Lowered(function, signature, me, trace_s, seconds))
+        _lowerings.add(Lowered(function, kept_avals, me, trace.seconds, seconds, description))
     else:
-        compiled = _compiled(function, seconds, sys._getframe(2))  # noqa: SLF001 (public, documented)
-        for listener in _listeners:
-            listener(compiled)
+        _tell(_observed(function, seconds, sys._getframe(2)))  # noqa: SLF001 (public, documented)
 
 
-def _compiled(function: str, seconds: float, frame: FrameType) -> Compile:
+def _described_ahead_of_time(function: str, frame: FrameType) -> Program | None:
+    """The program of a `.trace()` or `.lower()`, described while its arguments are there."""
+    call = _jax.read_tracing(frame)
+    return None if call is None else describe_call(call, function)
+
+
+def _describe(function: str, program: Program | None, frame: FrameType) -> Description:
+    """Describe a call, unless that was done when it was traced."""
     try:
-        program = _jax.read_compiling(frame)
+        call = _jax.read_call(frame)
     except Exception:  # a count without a description is better than none
         _logger.debug("could not read JAX's frames", exc_info=True)
-        program = _jax.Compiling()
-    kept = None if program.kept_avals is None else signature_of(program.kept_avals)
-    lowered = _lowerings.take(function, kept, threading.get_ident())
-    if program.avals is not None:
-        signature = signature_of(program.avals)
-    else:
-        signature = kept or (lowered and lowered.signature) or ()
-    return Compile(
+        return Description()
+    try:
+        program = program or describe(call, function)
+    except Exception:  # the same
+        _logger.debug("could not describe %s", function, exc_info=True)
+    return Description(call.avals, program, call.made_by_jax, call_site(frame))
+
+
+def _observed(function: str, seconds: float, frame: FrameType) -> Observation:
+    executable = _jax.read_executable(frame)
+    lowered = _lowerings.take(function, executable.kept_avals, threading.get_ident())
+    description = lowered.description if lowered else Description()
+    if description.avals is None:
+        description = _describe(function, description.program, frame)
+    avals = description.avals
+    if avals is None:
+        avals = executable.kept_avals or (lowered and lowered.kept_avals) or ()
+    return Observation(
         function=function,
-        signature=signature,
-        platform=program.platform or UNKNOWN,
-        call_site=call_site(frame),
-        eager=program.made_by_jax,
+        avals=avals,
+        platform=executable.platform or UNKNOWN,
+        call_site=description.call_site or call_site(frame),
+        eager=description.made_by_jax,
         from_disk=_thread.from_disk,
         trace_s=lowered.trace_s if lowered else 0.0,
         lower_s=lowered.lower_s if lowered else 0.0,
         compile_s=seconds,
+        program=description.program,
     )
 
 

@@ -10,9 +10,37 @@ from __future__ import annotations
 import threading
 from collections import deque
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from jitcount.observe.program import Program
 
 # A lowering that is never compiled waits in vain; so many may wait.
 _WAITING = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """A trace that waits for its lowering."""
+
+    seconds: float
+    program: Program | None = None
+    """What is traced, where it is traced ahead of time."""
+
+
+NO_TRACE = Trace(0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """What could be read of a call."""
+
+    avals: Sequence[Any] | None = None
+    program: Program | None = None
+    made_by_jax: bool = False
+    call_site: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,10 +48,11 @@ class Lowered:
     """A lowering that waits for its compile."""
 
     function: str
-    signature: tuple[str, ...] | None
+    kept_avals: Sequence[Any] | None
     thread: int
     trace_s: float
     lower_s: float
+    description: Description = Description()
 
 
 class Traces:
@@ -31,33 +60,33 @@ class Traces:
 
     >>> traces = Traces()
     >>> traces.begin(); traces.begin()
-    >>> traces.end("multiply", 0.1); traces.end("step", 0.5)
-    >>> traces.take("multiply"), traces.take("step"), traces.take("step")
+    >>> traces.end("multiply", Trace(0.1)); traces.end("step", Trace(0.5))
+    >>> traces.take("multiply").seconds, traces.take("step").seconds, traces.take("step").seconds
     (0.0, 0.5, 0.0)
     """
 
     def __init__(self) -> None:
-        self._ended: list[tuple[str, float]] = []
+        self._ended: list[tuple[str, Trace]] = []
         self._begun: list[int] = []
 
     def begin(self) -> None:
         """A trace begins, perhaps within another."""
         self._begun.append(len(self._ended))
 
-    def end(self, function: str, seconds: float | None) -> None:
-        """The innermost trace ends; `seconds` is None where it failed."""
+    def end(self, function: str, trace: Trace | None) -> None:
+        """The innermost trace ends; it is None where it failed."""
         if self._begun:
             del self._ended[self._begun.pop() :]
-        if seconds is not None:
-            self._ended.append((function, seconds))
+        if trace is not None:
+            self._ended.append((function, trace))
             del self._ended[:-_WAITING]
 
-    def take(self, function: str) -> float:
-        """The seconds of the latest trace of that function, once; 0.0 where there is none."""
+    def take(self, function: str) -> Trace:
+        """The latest trace of that function, once; `NO_TRACE` where there is none."""
         for index in range(len(self._ended) - 1, -1, -1):
             if self._ended[index][0] == function:
                 return self._ended.pop(index)[1]
-        return 0.0
+        return NO_TRACE
 
 
 class Lowerings:
@@ -72,21 +101,24 @@ class Lowerings:
         with self._lock:
             self._waiting.append(lowered)
 
-    def take(self, function: str, signature: tuple[str, ...] | None, thread: int) -> Lowered | None:
-        """The lowering of a program that is being compiled: same name, then same signature.
+    def take(self, function: str, kept_avals: Sequence[Any] | None, thread: int) -> Lowered | None:
+        """The lowering of a program that is being compiled: same name and same avals.
 
-        Among equals it is this thread's, then the latest. A signature that is not known, on either
-        side, is equal to any.
+        Among equals it is this thread's, then the latest. Avals that are not known, on either
+        side, are equal to any.
         """
         with self._lock:
             candidates = [
                 lowered
                 for lowered in self._waiting
-                if lowered.function == function
-                and (None in {signature, lowered.signature} or lowered.signature == signature)
+                if lowered.function == function and _same(lowered.kept_avals, kept_avals)
             ]
             if not candidates:
                 return None
             best = next((c for c in reversed(candidates) if c.thread == thread), candidates[-1])
             self._waiting.remove(best)
             return best
+
+
+def _same(one: Sequence[Any] | None, other: Sequence[Any] | None) -> bool:
+    return one is None or other is None or list(one) == list(other)

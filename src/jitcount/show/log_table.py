@@ -1,9 +1,10 @@
-"""What `print(log)` shows: each compile a row, in the order in which they happened."""
+"""What `print(log)` shows: each compile with its cause, and the recompiles worth fixing first."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from jitcount.explain.hotspots import Hotspot, hotspots
 from jitcount.show.text import render, seconds, table, times
 
 if TYPE_CHECKING:
@@ -11,35 +12,67 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-    from jitcount.observe.compile import Compile
+    from jitcount.explain.cause import Cause
+    from jitcount.explain.compile import Compile
 
 # More rows than a person reads; the cheapest are left out.
 _MOST_ROWS = 50
 
+_MOST_HOTSPOTS = 3
+_MOST_CAUSES = 4
+_MOST_ARRAYS = 6
+
 
 def log_table(compiles: Sequence[Compile]) -> str:
-    """A headline with the totals, and under it the compiles."""
+    """A headline with the totals, the compiles in order, and what to fix first."""
     if not compiles:
         return "nothing was compiled"
-    rows = table(
-        "function", "signature", "trace", "lower", "compile", "call site",
-        right=("trace", "lower", "compile"),
-    )  # fmt: skip
-    shown = _costliest(compiles)
-    for compiled in shown:
-        rows.add_row(
-            _name(compiled),
-            ", ".join(compiled.signature) or "no arrays",
-            seconds(compiled.trace_s),
-            seconds(compiled.lower_s),
-            seconds(compiled.compile_s),
-            compiled.call_site,
-        )
-    parts: list[str | Table] = [_headline(compiles), "", rows]
+    parts: list[str | Table] = [_headline(compiles), "", _rows(shown := _costliest(compiles))]
     if left_out := len(compiles) - len(shown):
         rest = sum(c.total_s for c in compiles) - sum(c.total_s for c in shown)
         parts.append(f"… and {left_out} cheaper ones, {seconds(rest)} together")
+    if worst := hotspots(compiles)[:_MOST_HOTSPOTS]:
+        parts += ["", "Worth fixing first"]
+        parts += [line for hotspot in worst for line in _hotspot_lines(hotspot)]
     return render(*parts)
+
+
+def _rows(compiles: Sequence[Compile]) -> Table:
+    rows = table("function", "signature", "time", "call site", "cause", right=("time",))
+    for compiled in compiles:
+        rows.add_row(
+            _name(compiled),
+            _signature(compiled.signature),
+            seconds(compiled.total_s),
+            compiled.call_site,
+            _causes(compiled.causes),
+        )
+    return rows
+
+
+def _signature(signature: Sequence[str]) -> str:
+    if len(signature) <= _MOST_ARRAYS:
+        return ", ".join(signature) or "no arrays"
+    first = ", ".join(signature[: _MOST_ARRAYS - 1])
+    return f"{first} and {len(signature) - _MOST_ARRAYS + 1} more"
+
+
+def _causes(causes: Sequence[Cause]) -> str:
+    if len(causes) <= _MOST_CAUSES:
+        return "; ".join(map(str, causes))
+    first = "; ".join(map(str, causes[: _MOST_CAUSES - 1]))
+    return f"{first}; and {len(causes) - _MOST_CAUSES + 1} more"
+
+
+def _hotspot_lines(hotspot: Hotspot) -> list[str]:
+    cost = f"{times(hotspot.count, 'recompile')}, {seconds(hotspot.seconds)}"
+    lines = [f"  {hotspot.function} at {hotspot.call_site}: {cost}"]
+    lines += [f"    {cause}" for cause in hotspot.causes[:_MOST_CAUSES]]
+    if (more := len(hotspot.causes) - _MOST_CAUSES) > 0:
+        lines.append(f"    and {times(more, 'other change')}")
+    if hotspot.advice:
+        lines.append(f"    → {hotspot.advice}")
+    return lines
 
 
 def _costliest(compiles: Sequence[Compile]) -> Sequence[Compile]:
@@ -66,7 +99,6 @@ def _headline(compiles: Sequence[Compile]) -> str:
 
 
 def _name(compiled: Compile) -> str:
-    marks = [
-        mark for mark, is_so in (("eager", compiled.eager), ("disk", compiled.from_disk)) if is_so
-    ]
-    return f"{compiled.function} ({', '.join(marks)})" if marks else compiled.function
+    marks = {"eager": compiled.eager, "disk": compiled.from_disk}
+    shown = ", ".join(mark for mark, is_so in marks.items() if is_so)
+    return f"{compiled.function} ({shown})" if shown else compiled.function

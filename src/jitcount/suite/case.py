@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import jax
 import numpy as np
 
-from jitcount.observe.record import record
+from jitcount.recorder.record import record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from jitcount.observe.log import CompileLog
+    from jitcount.recorder.log import CompileLog
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
-UNKNOWN = "unknown"
+from jitcount.observe.values import signature_of
+
+if TYPE_CHECKING:
+    from jitcount.explain.cause import Cause
+    from jitcount.observe.observation import Observation
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Compile:
-    """One program that XLA compiled, or that came from the persistent cache instead.
+    """One program that XLA compiled, or that came from the persistent cache instead, and why.
 
     >>> import jax, jitcount, numpy as np
     >>> with jitcount.record() as log:
@@ -18,6 +22,8 @@ class Compile:
     >>> c = log.compiles[0]
     >>> c.function, c.signature, c.eager, c.from_disk
     ('<lambda>', ('float32[3]',), False, False)
+    >>> print(c.causes[0])
+    first call of <lambda>
     """
 
     function: str
@@ -47,24 +53,26 @@ class Compile:
     compile_s: float
     """Seconds spent in XLA, or in reading the persistent cache."""
 
+    causes: tuple[Cause, ...]
+    """All that differs from the nearest earlier program of the same function."""
+
     @property
     def total_s(self) -> float:
         """Seconds of all three phases."""
         return self.trace_s + self.lower_s + self.compile_s
 
-
-def signature_of(avals: object) -> tuple[str, ...]:
-    """Describe abstract values as a user would write them.
-
-    >>> import jax, numpy as np
-    >>> signature_of([jax.ShapeDtypeStruct((32, 511), np.float32)])
-    ('float32[32,511]',)
-    """
-    return tuple(_describe(aval) for aval in avals)  # type: ignore[attr-defined]
-
-
-def _describe(aval: Any) -> str:
-    if not (hasattr(aval, "dtype") and hasattr(aval, "shape")):
-        return str(aval)  # a token, say
-    weak = "weak " if getattr(aval, "weak_type", False) else ""
-    return f"{weak}{aval.dtype.name}[{','.join(map(str, aval.shape))}]"
+    @classmethod
+    def of(cls, seen: Observation, causes: tuple[Cause, ...]) -> Compile:
+        """A compile as it was observed, written out, with its causes."""
+        return cls(
+            function=seen.function,
+            signature=signature_of(seen.avals),
+            platform=seen.platform,
+            call_site=seen.call_site,
+            eager=seen.eager,
+            from_disk=seen.from_disk,
+            trace_s=seen.trace_s,
+            lower_s=seen.lower_s,
+            compile_s=seen.compile_s,
+            causes=causes,
+        )

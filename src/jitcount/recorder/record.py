@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING
 
-from jitcount.observe import hearing
-from jitcount.observe.log import CompileLog
+from jitcount.explain import explaining
+from jitcount.recorder.log import CompileLog
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,8 +17,8 @@ def record() -> Iterator[CompileLog]:
     """Count every compile in a block, in whichever thread it happens.
 
     Recorders nest, each for its own block. When the last one ends, however it ends, JAX's
-    listeners and loggers are as they were. JAX prints nothing more because of it, and a call that
-    compiles nothing costs nothing.
+    listeners and loggers are as they were before. JAX prints nothing more because of it, and a
+    call that compiles nothing costs nothing.
 
     >>> import jitcount, numpy as np
     >>> with jitcount.record() as log:
@@ -31,8 +31,8 @@ def record() -> Iterator[CompileLog]:
     """
     log = CompileLog()
     listener = log.add  # one object: a bound method is a new one each time
-    hearing.listen(listener)
+    explaining.listen(listener)
     try:
         yield log
     finally:
-        hearing.forget(listener)
+        explaining.forget(listener)

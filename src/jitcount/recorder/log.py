@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from jitcount.observe.compile import Compile
+    from jitcount.explain.compile import Compile
+    from jitcount.explain.explaining import Explained
 
 
 class CompileLog:
@@ -23,16 +25,21 @@ class CompileLog:
     """
 
     def __init__(self) -> None:
+        self._seen: list[Explained] = []
         self._compiles: list[Compile] = []
+        self._lock = threading.Lock()
 
-    def add(self, compiled: Compile) -> None:
+    def add(self, explained: Explained) -> None:
         """Take one more compile; called by the recorder, from any thread."""
-        self._compiles.append(compiled)
+        self._seen.append(explained)
 
     @property
     def compiles(self) -> Sequence[Compile]:
         """All that XLA compiled, in order; what came from disk instead is marked `from_disk`."""
-        return tuple(self._compiles)
+        with self._lock:
+            for explained in self._seen[len(self._compiles) :]:
+                self._compiles.append(explained.compile())
+            return tuple(self._compiles)
 
     def count(self, function: str | None = None) -> int:
         """How often XLA compiled that function; without a name, how often it compiled at all."""

@@ -1,0 +1,102 @@
+"""Stands between what is heard and whoever wants to know: puts each compile beside earlier ones.
+
+It listens from `import jitcount` on, so that later it can be said what has changed since. While the
+user's program waits, only the nearest earlier programs are looked up; the causes are worked out
+when someone asks for them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from jitcount.explain.compile import Compile
+from jitcount.explain.differences import cleared, differences, first_call, unknown
+from jitcount.explain.history import History
+from jitcount.observe import hearing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from jitcount.explain.cause import Cause
+    from jitcount.observe.observation import Observation
+    from jitcount.observe.program import Program
+
+    Listener = Callable[["Explained"], None]
+
+_logger = logging.getLogger("jitcount")
+_listeners: tuple[Listener, ...] = ()
+_history = History()
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """A compile, with the earlier programs that may be the nearest."""
+
+    observation: Observation
+    earlier: tuple[Program, ...]
+
+    def compile(self) -> Compile:
+        """Write it out."""
+        return Compile.of(self.observation, self._causes())
+
+    def _causes(self) -> tuple[Cause, ...]:
+        program = self.observation.program
+        if program is None:
+            return (unknown("JAX's frames could not be read"),)
+        try:
+            return causes_of(program, self.earlier)
+        except Exception as error:  # observing must never fail the program that is observed
+            _logger.debug("could not explain %s", self.observation, exc_info=True)
+            return (unknown(f"{type(error).__name__} while explaining"),)
+
+
+def causes_of(program: Program, earlier: tuple[Program, ...]) -> tuple[Cause, ...]:
+    """All that differs from the nearest of some earlier programs."""
+    if not earlier:
+        return (first_call(program),)
+    nearest = min((differences(candidate, program) for candidate in earlier), key=len)
+    if nearest:
+        return tuple(nearest)
+    if not program.is_known:
+        return (unknown("the call cannot be seen from where JAX compiles it"),)
+    return (cleared(program),)
+
+
+def listen(listener: Listener) -> None:
+    """Tell `listener` of every compile, in the thread that compiles, until `forget`."""
+    global _listeners  # noqa: PLW0603 (one history for the process)
+    with hearing.lock:
+        _listeners = (*_listeners, listener)
+        hearing.hear_lines(wanted=True)
+
+
+def forget(listener: Listener) -> None:
+    """Stop telling `listener`."""
+    global _listeners  # noqa: PLW0603
+    with hearing.lock:
+        _listeners = tuple(other for other in _listeners if other is not listener)
+        hearing.hear_lines(wanted=bool(_listeners))
+
+
+@contextlib.contextmanager
+def own_history() -> Iterator[None]:
+    """A history of its own for a block, as in a new process; for programs that test causes."""
+    global _history  # noqa: PLW0603
+    before, _history = _history, History()
+    try:
+        yield
+    finally:
+        _history = before
+
+
+def _on_observation(observation: Observation) -> None:
+    program = observation.program
+    earlier = () if program is None else _history.add(program)
+    for listener in _listeners:
+        listener(Explained(observation, earlier))
+
+
+hearing.start(_on_observation)

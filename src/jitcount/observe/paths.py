@@ -1,0 +1,25 @@
+"""Files as people read them."""
+
+from __future__ import annotations
+
+import functools
+import os
+from pathlib import Path
+
+
+def shown_path(filename: str) -> str:
+    """A file relative to where the program runs; of one that is elsewhere, the name alone.
+
+    >>> shown_path("/no/such/place/train.py"), shown_path("<stdin>")
+    ('train.py', '<stdin>')
+    """
+    try:
+        return _relative(filename, os.getcwd())  # noqa: PTH109 (much faster than pathlib's)
+    except OSError:  # the working directory is gone
+        return Path(filename).name
+
+
+@functools.lru_cache(maxsize=4096)
+def _relative(filename: str, directory: str) -> str:
+    path = Path(filename)
+    return str(path.relative_to(directory)) if path.is_relative_to(directory) else path.name

@@ -1,0 +1,90 @@
+"""Calls through other libraries' jits: the user's function and arguments instead of their own.
+
+Each library is known by the frame that calls JAX. One that is not known, or has changed, is read
+like any other caller of `jax.jit`: the causes are right, the names are the library's.
+"""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import FrameType
+
+    from jitcount._jax import JitCall
+
+
+@dataclass(frozen=True, slots=True)
+class UserCall:
+    """A call as the user wrote it."""
+
+    fun: Any
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    signature: inspect.Signature | None
+    static_argnums: frozenset[int] = frozenset()
+    static_argnames: frozenset[str] = frozenset()
+    only_arrays_are_traced: bool = False
+    """All other leaves are compiled in."""
+
+
+def user_call(call: JitCall) -> UserCall:
+    """The call behind a call of `jax.jit`."""
+    caller = call.caller
+    if caller is not None:
+        place = (caller.f_globals.get("__name__", ""), caller.f_code.co_name)
+        if place in _LIBRARIES:
+            try:
+                return _LIBRARIES[place](caller, call)
+            except (AttributeError, KeyError, TypeError):  # the library has changed
+                pass
+    return _plain(call)
+
+
+def _plain(call: JitCall) -> UserCall:
+    info = call.info
+    return UserCall(
+        fun=call.fun,
+        args=call.args,
+        kwargs=call.kwargs,
+        signature=getattr(info, "fun_signature", None),
+        static_argnums=frozenset(number % len(call.args) for number in info.static_argnums)
+        if call.args
+        else frozenset(),
+        static_argnames=frozenset(info.static_argnames),
+    )
+
+
+def _equinox(caller: FrameType, call: JitCall) -> UserCall:  # noqa: ARG001
+    """`equinox.filter_jit` gives JAX three dictionaries; its own frame has the arguments."""
+    wrapper = caller.f_locals["jit_wrapper"]
+    return UserCall(
+        fun=wrapper.__wrapped__,
+        args=tuple(caller.f_locals["args"]),
+        kwargs=dict(caller.f_locals["kwargs"]),
+        signature=wrapper._signature,  # noqa: SLF001
+        only_arrays_are_traced=True,
+    )
+
+
+def _flax_nnx(caller: FrameType, call: JitCall) -> UserCall:  # noqa: ARG001
+    """`flax.nnx.jit` gives JAX the states of the modules, under the user's own argument names."""
+    plain = _plain(call)
+    fun = call.fun.__wrapped__
+    return UserCall(
+        fun=fun,
+        args=plain.args,
+        kwargs=plain.kwargs,
+        signature=inspect.signature(fun),
+        static_argnums=plain.static_argnums,
+        static_argnames=plain.static_argnames,
+    )
+
+
+_LIBRARIES: dict[tuple[str, str], Callable[[FrameType, JitCall], UserCall]] = {
+    ("equinox._jit", "_call"): _equinox,
+    ("flax.nnx.transforms.compilation", "__call__"): _flax_nnx,
+}

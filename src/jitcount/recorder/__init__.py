@@ -1,0 +1,1 @@
+"""What users open around a block: the recorder and its log."""

@@ -1,0 +1,9 @@
+"""The catalogue: each kind of cause as a small program, with the causes that must be found.
+
+Each is run with empty caches and an empty history, as in a new process.
+"""
+
+from jitcount.suite.catalogue import arrays, calls, functions, pytrees, surroundings
+from jitcount.suite.catalogue.case import CATALOGUE
+
+__all__ = ["CATALOGUE", "arrays", "calls", "functions", "pytrees", "surroundings"]

@@ -124,9 +124,9 @@ def require_device(session: nox.Session, backend: Backend) -> None:
         session.error(f"JITCOUNT_CUDA is {CUDA!r}; it can be 12 or 13")
 
 
-def install(session: nox.Session, backend: Backend) -> None:
+def install(session: nox.Session, backend: Backend, *more: str) -> None:
     """Install jitcount and the test tools, then make sure that JAX has the backend."""
-    session.install(requirement(backend, JAX), "-e", ".", *group("test"))
+    session.install(requirement(backend, JAX), "-e", ".", *group("test"), *more)
     session.run("python", "-m", "jitcount.suite.backend", backend.name, env=environment(backend))
 
 
@@ -183,6 +183,57 @@ def add_sessions(backend: Backend) -> None:
 
 for _backend in BACKENDS.values():
     add_sessions(_backend)
+
+
+@nox.session(default=False)
+def libraries(session: nox.Session) -> None:
+    """Test causes through equinox, flax, optax and jaxtyping, on the CPU."""
+    cpu = BACKENDS["cpu"]
+    install(session, cpu, *group("libraries"))
+    session.run("pytest", "tests/libraries", *session.posargs, env=environment(cpu))
+
+
+# The JAX releases that are held side by side, each with a Python that has it.
+RELEASES = {
+    "0.7.2": "3.11",
+    "0.8.3": "3.11",
+    "0.9.2": "3.11",
+    "0.10.2": "3.11",
+    "0.11.0": "3.12",
+    "0.12.0.1": "3.12",
+}
+
+
+def score_file(release: str) -> Path:
+    """Where the score of a release is kept."""
+    return RESULTS / f"score-{release}.json"
+
+
+def add_score(release: str, python: str) -> None:
+    """A session for the score of one release."""
+
+    def score_of_release(session: nox.Session) -> None:
+        cpu = BACKENDS["cpu"]
+        session.install(requirement(cpu, release), "-e", ".")
+        RESULTS.mkdir(exist_ok=True)
+        env = environment(cpu) | {"JAX_NUM_CPU_DEVICES": "2"}
+        command = ("python", "-m", "jitcount.suite.score", "--json", str(score_file(release)))
+        session.run(*command, env=env)
+
+    score_of_release.__doc__ = f"Score the causes that are found under JAX {release}."
+    nox.session(name=f"score-{release}", python=python, default=False)(score_of_release)
+
+
+for _release, _python in RELEASES.items():
+    add_score(_release, _python)
+
+
+@nox.session(default=False, requires=[f"score-{r}-{p}" for r, p in RELEASES.items()])
+def score(session: nox.Session) -> None:
+    """Show how often the cause is right, jitcount's and JAX's own, on six releases."""
+    session.install("-e", ".")
+    files = [str(score_file(release)) for release in RELEASES]
+    session.run("python", "-m", "jitcount.suite.score", "--join", *files)
 
 
 @nox.session(default=False)

@@ -7,6 +7,8 @@ a few calls each, and the ratio is the median over the pairs.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import itertools
 import statistics
 import time
 from typing import TYPE_CHECKING
@@ -15,6 +17,8 @@ import jax
 import pytest
 
 import jitcount
+from jitcount.explain import explaining
+from jitcount.observe import hearing
 from variants import array, hoisted_by_hand, wrapper_per_call
 
 if TYPE_CHECKING:
@@ -28,9 +32,9 @@ _PAIRS = 400
 _CALLS = 50
 
 
-def seconds_for(call: Call) -> float:
+def seconds_for(call: Call, calls: int = _CALLS) -> float:
     begin = time.perf_counter()
-    for _ in range(_CALLS):
+    for _ in range(calls):
         call()
     return time.perf_counter() - begin
 
@@ -38,19 +42,39 @@ def seconds_for(call: Call) -> float:
 def keep_ratio(
     benchmark: BenchmarkFixture, name: str, limit: float | None, numerator: Call, denominator: Call
 ) -> None:
+    """Keep the ratio of two calls that compile nothing."""
+    keep_ratio_of_seconds(
+        benchmark,
+        name,
+        limit,
+        lambda: seconds_for(numerator),
+        lambda: seconds_for(denominator),
+        pairs=_PAIRS,
+    )
+
+
+def keep_ratio_of_seconds(  # noqa: PLR0913
+    benchmark: BenchmarkFixture,
+    name: str,
+    limit: float | None,
+    numerator: Callable[[], float],
+    denominator: Callable[[], float],
+    *,
+    pairs: int,
+) -> None:
     """Let the benchmark time pairs of both sides, and keep the ratio in its figures."""
     ratios: list[float] = []
 
     def pair() -> None:
         if len(ratios) % 2:
-            above = seconds_for(numerator)
-            below = seconds_for(denominator)
+            above = numerator()
+            below = denominator()
         else:
-            below = seconds_for(denominator)
-            above = seconds_for(numerator)
+            below = denominator()
+            above = numerator()
         ratios.append(above / below)
 
-    benchmark.pedantic(pair, rounds=_PAIRS, warmup_rounds=5)
+    benchmark.pedantic(pair, rounds=pairs, warmup_rounds=5)
     benchmark.extra_info.update(name=name, ratio=statistics.median(ratios), limit=limit)
 
 
@@ -103,3 +127,45 @@ def test_recording(benchmark: BenchmarkFixture) -> None:
             lambda: recorded(wanted=True),
             lambda: recorded(wanted=False),
         )
+
+
+@pytest.mark.benchmark(group="ratio")
+@pytest.mark.parametrize("earlier", [1, 5000])
+def test_explaining(benchmark: BenchmarkFixture, earlier: int) -> None:
+    """The worst case: a function that is compiled in no time."""
+    jitted = jax.jit(lambda x: x + 1)
+    lengths = itertools.count(1)
+
+    def compile_one() -> float:
+        x = array(next(lengths))
+        return seconds_for(lambda: jax.block_until_ready(jitted(x)), calls=1)
+
+    def bare() -> float:
+        with hearing.paused():
+            return compile_one()
+
+    with explaining.own_history(), jitcount.record():
+        fill_history(jitted, earlier)
+        keep_ratio_of_seconds(
+            benchmark,
+            f"explained / bare compile, {earlier} before",
+            1.02,
+            compile_one,
+            bare,
+            pairs=150,
+        )
+
+
+def fill_history(jitted: Callable[[jax.Array], jax.Array], count: int) -> None:
+    """Let the history hold programs of a function, as if they had been compiled."""
+    with jitcount.record() as log:
+        jitted(array(100_000))
+    program = log._seen[0].observation.program
+    assert program is not None
+    place = program.facets.index(("shape", "x"))
+    for length in range(count - 1):
+        values = list(program.values)
+        values[place] = (200_000 + length,)
+        numbers = tuple(map(hash, values))
+        other = dataclasses.replace(program, values=tuple(values), numbers=numbers)
+        explaining._history.add(other)

@@ -54,8 +54,9 @@ def test_a_jitted_call_tells_its_function_arguments_and_options() -> None:
     assert isinstance(call.call, _jax.JitCall)
     assert call.call.fun is double
     assert (call.call.args, call.call.kwargs) == ((X,), {})
-    names, values = _jax.option_names(type(call.call.info)), _jax.option_values(call.call.info)
-    options = dict(zip(names, values, strict=True))
+    info = call.call.info
+    kind: Any = type(info)
+    options = dict(zip(_jax.option_names(kind), _jax.option_values(info), strict=True))
     assert options["donate_argnums"] == (0,)
     expected = {"static_argnums", "static_argnames", "in_shardings", "compiler_options"}
     assert expected <= set(options)

@@ -9,6 +9,7 @@ from typing import Any
 import jax
 import pytest
 
+from jitcount.explain.explaining import own_history
 from jitcount.ledger.environment import environment
 
 ROOT = Path(__file__).parents[1]
@@ -39,11 +40,12 @@ def test_examples_run_and_print_what_the_readme_says(monkeypatch: pytest.MonkeyP
     monkeypatch.delenv("COLUMNS", raising=False)
     assert examples()
     namespace: dict[str, Any] = {"__name__": "__main__"}
-    for code, expected in examples():
-        printed = io.StringIO()
-        with contextlib.redirect_stdout(printed):
-            exec(compile(code, "train.py", "exec"), namespace)  # noqa: S102
-        assert without_figures(printed.getvalue()) == without_figures(expected)
+    with own_history():
+        for code, expected in examples():
+            printed = io.StringIO()
+            with contextlib.redirect_stdout(printed):
+                exec(compile(code, "train.py", "exec"), namespace)  # noqa: S102
+            assert without_figures(printed.getvalue()) == without_figures(expected)
 
 
 def test_the_test_command_is_what_ci_runs() -> None:

@@ -2,6 +2,7 @@ import gc
 import sys
 import tracemalloc
 import weakref
+from typing import Any
 
 import jax
 import numpy as np
@@ -79,7 +80,8 @@ def test_many_facets_leave_room_for_fewer_programs(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(history, "MOST_FACETS", 100)
     past = History()
     for number in range(30):
-        past.add(program(**{f"x{i}": number for i in range(10)}))
+        wide: dict[str, Any] = {f"x{i}": number for i in range(10)}
+        past.add(program(**wide))
     assert len(past) == 10
 
 
@@ -113,7 +115,7 @@ def test_the_history_keeps_no_function_and_no_static_object_alive() -> None:
         return 2 * x
 
     static = Static()
-    references = [weakref.ref(scale), weakref.ref(static)]
+    references: list[weakref.ref[Any]] = [weakref.ref(scale), weakref.ref(static)]
     with jitcount.record() as log:
         jax.jit(scale, static_argnums=1)(np.ones(3), static)
     assert log.count("scale") == 1

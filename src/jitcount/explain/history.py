@@ -7,6 +7,7 @@ comes first goes first.
 
 from __future__ import annotations
 
+import itertools
 import operator
 import threading
 from collections import OrderedDict, deque
@@ -15,12 +16,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jitcount.observe.program import Program
-
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from jitcount.observe.program import Facet
+    from jitcount.observe.program import Facet, Program
 
 MOST_PROGRAMS = 100_000
 MOST_FACETS = 3_000_000  # of all programs: a facet takes 16 bytes and its share of a value
@@ -40,28 +39,29 @@ class _Layout:
     facets: tuple[Facet, ...]
     programs: deque[Program] = field(default_factory=deque)
     numbers: np.ndarray = field(init=False)
+    """A column for each program but the latest ones, which are not yet needed there."""
+
     latest: dict[int, Program] = field(default_factory=dict)
     """The latest program with these values, by their hash."""
 
     first: int = 0
     """The column of the oldest program that is still there."""
 
+    filled: int = 0
+    """How many programs have their column."""
+
     def __post_init__(self) -> None:
         self.numbers = np.zeros((len(self.facets), 1), np.int64)
 
     def add(self, program: Program) -> None:
-        end = self.first + len(self.programs)
-        if end == self.numbers.shape[1]:
-            kept = self.numbers[:, self.first : end]
-            self.numbers = np.zeros((len(self.facets), 2 * max(1, kept.shape[1])), np.int64)
-            self.numbers[:, : kept.shape[1]] = kept
-            self.first, end = 0, kept.shape[1]
-        self.numbers[:, end] = program.numbers
+        program.facets = self.facets  # kept once
         self.programs.append(program)
         self.latest[hash(program.numbers)] = program
 
     def drop_oldest(self) -> Program:
-        self.first += 1
+        if self.filled:
+            self.first += 1
+            self.filled -= 1
         dropped = self.programs.popleft()
         key = hash(dropped.numbers)
         if self.latest.get(key) is dropped:
@@ -80,11 +80,27 @@ class _Layout:
             if sum(map(operator.ne, last.numbers, program.numbers)) == 1:
                 return last
         rows, numbers = self._common(program)
-        end = self.first + len(self.programs)
+        self._fill()
+        end = self.first + self.filled
         columns = slice(max(self.first, end - MOST_SEARCHED), end)
         differ = (self.numbers[rows, columns] != numbers[:, None]).sum(axis=0)
         steps_back = int(np.argmin(differ[::-1]))
         return self.programs[-1 - steps_back]
+
+    def _fill(self) -> None:
+        """Give the programs that came since the last search their columns, all at once."""
+        missing = len(self.programs) - self.filled
+        if not missing:
+            return
+        end = self.first + self.filled
+        if end + missing > self.numbers.shape[1]:
+            kept = self.numbers[:, self.first : end]
+            self.numbers = np.zeros((len(self.facets), 2 * len(self.programs)), np.int64)
+            self.numbers[:, : self.filled] = kept
+            self.first, end = 0, self.filled
+        new = itertools.islice(self.programs, self.filled, None)
+        self.numbers[:, end : end + missing] = np.array([p.numbers for p in new], np.int64).T
+        self.filled += missing
 
     def _common(self, program: Program) -> tuple[slice | list[int], np.ndarray]:
         """The rows of the facets that both have, and what the program has there."""
@@ -104,16 +120,6 @@ class _Group:
     layouts: OrderedDict[tuple[Facet, ...], _Layout] = field(default_factory=OrderedDict)
     order: deque[_Layout] = field(default_factory=deque)
     """The layout of each program, oldest first."""
-
-
-def _sharing(program: Program, layout: _Layout) -> Program:
-    """The program with the objects of the latest one where they are equal."""
-    if not layout.programs:
-        return program
-    pairs = zip(program.values, layout.programs[-1].values, strict=True)
-    values = tuple(old if old == new else new for new, old in pairs)
-    p = program
-    return Program(p.group, p.name, p.transform, layout.facets, values, p.numbers, p.is_known)
 
 
 class History:
@@ -145,8 +151,7 @@ class History:
             else:
                 group.layouts.move_to_end(program.facets)
             earlier = tuple(self._candidates(group, layout, program))
-            # Facets and the values that did not change are kept once.
-            layout.add(_sharing(program, layout))
+            layout.add(program)
             group.order.append(layout)
             self._order.append(program.group)
             self._programs += 1

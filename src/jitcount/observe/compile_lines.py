@@ -55,6 +55,11 @@ def listen(on_line: Callable[[Sequence[Any]], None]) -> None:
     _logger.setLevel(logging.DEBUG)
 
 
+def is_listening() -> bool:
+    """Whether the lines are heard."""
+    return _filter is not None
+
+
 def forget() -> None:
     """Leave the logger as it was found; a level that someone set in between stays."""
     global _filter  # noqa: PLW0603

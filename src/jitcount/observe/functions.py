@@ -47,16 +47,16 @@ class Function:
         return self.token
 
 
-def describe_function(fun: Any) -> Function:
-    """Describe what was given to `jax.jit`.
+def describe_function(fun: Any, identity: Any = None) -> Function:
+    """Describe what was given to `jax.jit`; `identity` stands for it where it is made anew.
 
     >>> describe_function(lambda x: x).kind
     'lambda'
     """
-    number = token(fun)
+    number = token(fun if identity is None else identity)
     known = _described.get(number)
     if known is None:
-        inner = _unwrapped(fun)
+        inner = unwrapped(fun)
         code = getattr(inner, "__code__", None)
         place = f"{shown_path(code.co_filename)}:{code.co_firstlineno}" if code else ""
         name = getattr(inner, "__name__", None) or type(inner).__name__
@@ -67,7 +67,7 @@ def describe_function(fun: Any) -> Function:
     return known
 
 
-def _unwrapped(fun: Any) -> Any:
+def unwrapped(fun: Any) -> Any:
     """The function that a person wrote, under partials, methods and wrappers."""
     for _ in range(_DEPTH):
         if isinstance(fun, functools.partial):
@@ -106,7 +106,8 @@ def _sources(fun: Any, depth: int) -> tuple[object, ...]:
     found: list[object] = []
     if isinstance(fun, types.FunctionType):
         code = fun.__code__
-        found += [code.co_filename, code.co_firstlineno, fun.__qualname__]
+        # Two lambdas of one line have other code; one lambda in a loop has the same.
+        found += [code.co_filename, code.co_firstlineno, fun.__qualname__, hash(code)]
         found += _sources_of_functions(_closed_over(fun), depth)
     else:
         found += [type(fun).__module__, type(fun).__qualname__]

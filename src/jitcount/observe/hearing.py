@@ -7,6 +7,7 @@ stack (in `_jax`) for what is compiled, and, while someone wants every detail, t
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import sys
 import threading
@@ -23,7 +24,7 @@ from jitcount.observe.phases import Description, Lowered, Lowerings, Trace, Trac
 from jitcount.observe.program import Program, describe, describe_call
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from types import FrameType
 
 TRACE = "/jax/core/compile/jaxpr_trace_duration"
@@ -76,9 +77,26 @@ def hear_lines(*, wanted: bool) -> None:
         compile_lines.forget()
 
 
-def _register() -> None:
+@contextlib.contextmanager
+def paused() -> Iterator[None]:
+    """JAX as it is without jitcount, for a block: what benchmarks compare with."""
+    heard_lines = compile_lines.is_listening()
+    _unregister()
+    compile_lines.forget()
+    try:
+        yield
+    finally:
+        _register()
+        hear_lines(wanted=heard_lines)
+
+
+def _unregister() -> None:
     for kind, listener in ("scalar", _on_begin), ("event", _on_event), ("event_duration", _on_end):
-        _jax.unregister(kind, listener)  # never twice
+        _jax.unregister(kind, listener)
+
+
+def _register() -> None:
+    _unregister()  # never twice
     monitoring.register_scalar_listener(_on_begin)
     monitoring.register_event_listener(_on_event)
     monitoring.register_event_duration_secs_listener(_on_end)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 Facet = tuple[str, str]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Program:
     """One program that was compiled."""
 
@@ -68,7 +68,7 @@ def describe(seen: _jax.Call, name: str) -> Program:
 def describe_call(call: _jax.JitCall, name: str, seen: _jax.Call | None = None) -> Program:
     """Describe a call of a jitted function."""
     asked = user_call(call)
-    function = describe_function(asked.fun)
+    function = describe_function(asked.fun, asked.identity)
     transform = seen.transform if seen else ""
     group = (name, function.sources, transform)
     facets: list[tuple[Facet, object]] = [
@@ -187,19 +187,19 @@ def _names_in(signature: inspect.Signature | None) -> tuple[list[str], str]:
 
 
 def _options(call: _jax.JitCall) -> tuple[tuple[str, str], ...]:
+    kind: Any = type(call.info)
     values = _jax.option_values(call.info)
     try:
-        texts = _option_texts(values)
+        return _written_options(kind, values)
     except TypeError:  # one is not hashable
-        texts = _option_texts.__wrapped__(values)
-    kind: Any = type(call.info)
-    return tuple(zip(_jax.option_names(kind), texts, strict=True))
+        return _written_options.__wrapped__(kind, values)
 
 
 @functools.lru_cache(maxsize=1024)
-def _option_texts(values: tuple[object, ...]) -> tuple[str, ...]:
+def _written_options(kind: Any, values: tuple[object, ...]) -> tuple[tuple[str, str], ...]:
     texts = map(text_of, values)
-    return tuple("unspecified" if "Unspecified" in text else text for text in texts)
+    written = ("unspecified" if "Unspecified" in text else text for text in texts)
+    return tuple(zip(_jax.option_names(kind), written, strict=True))
 
 
 class Settings:

@@ -6,9 +6,13 @@ like any other caller of `jax.jit`: the causes are right, the names are the libr
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 from dataclasses import dataclass
+from types import MethodType
 from typing import TYPE_CHECKING, Any
+
+from jitcount.observe.functions import unwrapped
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,6 +34,9 @@ class UserCall:
     only_arrays_are_traced: bool = False
     """All other leaves are compiled in."""
 
+    identity: Any = None
+    """What tells the function from others of its kind, where the function is made anew."""
+
 
 def user_call(call: JitCall) -> UserCall:
     """The call behind a call of `jax.jit`."""
@@ -41,7 +48,7 @@ def user_call(call: JitCall) -> UserCall:
                 return _LIBRARIES[place](caller, call)
             except (AttributeError, KeyError, TypeError):  # the library has changed
                 pass
-    return _plain(call)
+    return _with_names_of_linen(_plain(call))
 
 
 def _plain(call: JitCall) -> UserCall:
@@ -61,8 +68,11 @@ def _plain(call: JitCall) -> UserCall:
 def _equinox(caller: FrameType, call: JitCall) -> UserCall:  # noqa: ARG001
     """`equinox.filter_jit` gives JAX three dictionaries; its own frame has the arguments."""
     wrapper = caller.f_locals["jit_wrapper"]
+    fun = wrapper.__wrapped__  # put together anew at each look, where it is a module
+    inner = unwrapped(fun)
     return UserCall(
-        fun=wrapper.__wrapped__,
+        fun=fun,
+        identity=inner if inspect.isroutine(inner) else type(fun),
         args=tuple(caller.f_locals["args"]),
         kwargs=dict(caller.f_locals["kwargs"]),
         signature=wrapper._signature,  # noqa: SLF001
@@ -70,18 +80,28 @@ def _equinox(caller: FrameType, call: JitCall) -> UserCall:  # noqa: ARG001
     )
 
 
-def _flax_nnx(caller: FrameType, call: JitCall) -> UserCall:  # noqa: ARG001
-    """`flax.nnx.jit` gives JAX the states of the modules, under the user's own argument names."""
-    plain = _plain(call)
+def _flax_nnx(caller: FrameType, call: JitCall) -> UserCall:
+    """`flax.nnx.jit` gives JAX the states of the modules; its own frame has the modules."""
     fun = call.fun.__wrapped__
-    return UserCall(
+    return dataclasses.replace(
+        _plain(call),
         fun=fun,
-        args=plain.args,
-        kwargs=plain.kwargs,
+        args=tuple(caller.f_locals["args"]),
+        kwargs=dict(caller.f_locals["kwargs"]),
         signature=inspect.signature(fun),
-        static_argnums=plain.static_argnums,
-        static_argnames=plain.static_argnames,
     )
+
+
+def _with_names_of_linen(call: UserCall) -> UserCall:
+    """``jax.jit(module.apply)``: its ``*args`` are those of the module's ``__call__``."""
+    fun = call.fun
+    if not isinstance(fun, MethodType) or fun.__func__.__module__ != "flax.linen.module":
+        return call
+    if fun.__func__.__name__ != "apply" or call.signature is None:
+        return call
+    first, *_ = call.signature.parameters.values()
+    called = inspect.signature(type(fun.__self__).__call__).parameters.values()
+    return dataclasses.replace(call, signature=inspect.Signature([first, *list(called)[1:]]))
 
 
 _LIBRARIES: dict[tuple[str, str], Callable[[FrameType, JitCall], UserCall]] = {

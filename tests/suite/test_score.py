@@ -14,7 +14,7 @@ def a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("COLUMNS", raising=False)
 
 
-@pytest.mark.parametrize("name", ["first-call", "shape", "static-by-number", "dict-key"])
+@pytest.mark.parametrize("name", ["first-call", "shape", "nested-pytree", "dict-key"])
 def test_jax_is_given_its_due(name: str) -> None:
     assert score.is_jax_right(CASES[name])
 

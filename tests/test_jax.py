@@ -13,7 +13,7 @@ import pytest
 from jax import monitoring
 
 from jitcount import _jax
-from jitcount.observe.hearing import COMPILE, TRACE
+from jitcount.observe.hearing import COMPILE, LOWER, TRACE
 from jitcount.observe.values import signature_of
 
 X = np.ones(3, np.float32)
@@ -100,6 +100,27 @@ def test_a_call_that_is_traced_ahead_of_time_is_read() -> None:
         _jax.unregister("event_duration", on_end)
     funs = [call.fun for call in seen if call is not None]
     assert funs == [double]
+
+
+def test_a_lowering_tells_the_avals_that_its_line_in_the_log_has(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    seen: list[Any] = []
+
+    def on_end(event: str, duration_secs: float, **_about: Any) -> None:
+        if event == LOWER:
+            seen.append(_jax.read_lowered_avals(sys._getframe()))
+
+    monitoring.register_event_duration_secs_listener(on_end)
+    try:
+        with caplog.at_level(logging.WARNING, _jax.COMPILE_LOGGER), jax.log_compiles():
+            jax.jit(lambda x, _: 2 * x)(X, np.ones(7, np.int32))
+    finally:
+        _jax.unregister("event_duration", on_end)
+    (line,) = [r for r in caplog.records if r.name == _jax.COMPILE_LOGGER]
+    assert isinstance(line.args, tuple)
+    assert [signature_of(avals) for avals in seen] == [signature_of(line.args[1])]
+    assert signature_of(seen[0]) == ("float32[3]",)
 
 
 def test_the_settings_in_the_key_are_named_and_read() -> None:

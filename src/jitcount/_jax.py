@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 JAX_DIRECTORY = str(Path(jax.__file__).parent)
 
 # The logger of the line "Compiling %s with global shapes and types %s. Argument mapping: %s.",
-# whose arguments are objects. Without it a lowering is matched with its compile by name alone.
+# whose arguments are objects. It tells what is lowered where the stack does not; without both, a
+# lowering is matched with its compile by name alone.
 COMPILE_LOGGER = "jax._src.interpreters.pxla"
 
 
@@ -110,20 +111,33 @@ def read_call(frame: types.FrameType | None) -> Call:
 
 
 def read_executable(frame: types.FrameType | None) -> Executable:
-    """Read the program that is compiled just now, from a few frames up."""
+    """Read the program that is compiled just now."""
+    local = _locals_near(frame, "from_hlo")
+    return Executable(local.get("global_in_avals"), _platform(local.get("device_list")))
+
+
+def read_lowered_avals(frame: types.FrameType | None) -> Sequence[Any] | None:
+    """Of the program that is lowered just now, the avals of the arguments that it uses.
+
+    JAX's line "Compiling ..." says the same, and stands in where the frame does not.
+    """
+    return _locals_near(frame, "_cached_lowering_to_hlo").get("in_avals")
+
+
+# From a listener to where JAX lowers or compiles, through `jax.monitoring`, a context manager and
+# a cache.
+_NEAR = 10
+
+
+def _locals_near(frame: types.FrameType | None, name: str) -> dict[str, Any]:
+    """The local variables of a function of that name, a few frames up; none where it is not."""
     for _ in range(_NEAR):
         if frame is None:
             break
-        if frame.f_code.co_name == "from_hlo":
-            local = frame.f_locals
-            return Executable(local.get("global_in_avals"), _platform(local.get("device_list")))
+        if frame.f_code.co_name == name:
+            return frame.f_locals
         frame = frame.f_back
-    return Executable()
-
-
-# From a listener to where the executable is made, through `jax.monitoring`, a context manager and
-# a cache.
-_NEAR = 10
+    return {}
 
 
 def read_tracing(frame: types.FrameType | None) -> JitCall | None:

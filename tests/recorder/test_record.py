@@ -305,6 +305,7 @@ def test_without_jaxs_frames_the_log_line_gives_the_signature(
 ) -> None:
     monkeypatch.setattr(_jax, "read_call", lambda _: _jax.Call())
     monkeypatch.setattr(_jax, "read_executable", lambda _: _jax.Executable())
+    monkeypatch.setattr(_jax, "read_lowered_avals", lambda _: None)
     with jitcount.record() as log:
         step(X)
     (found,) = log.compiles

@@ -141,19 +141,25 @@ def _end_phase(event: str, seconds: float, function: str) -> None:
         return
     elif event == LOWER:
         # Here, before XLA has run, the call is described: Python is quicker now than after.
-        kept_avals, _thread.lowering = _thread.lowering, None
+        frame = sys._getframe(2)  # noqa: SLF001 (public, documented)
+        heard, _thread.lowering = _thread.lowering, None
+        kept_avals = _jax.read_lowered_avals(frame) or heard
         trace = _thread.traces.take(function)
-        description = _describe(function, trace.program, sys._getframe(2))  # noqa: SLF001
+        description = _describe(function, trace.program, frame)
         me = threading.get_ident()
         _lowerings.add(Lowered(function, kept_avals, me, trace.seconds, seconds, description))
     else:
-        _tell(_observed(function, seconds, sys._getframe(2)))  # noqa: SLF001 (public, documented)
+        _tell(_observed(function, seconds, sys._getframe(2)))  # noqa: SLF001
 
 
 def _described_ahead_of_time(function: str, frame: FrameType) -> Program | None:
     """The program of a `.trace()` or `.lower()`, described while its arguments are there."""
-    call = _jax.read_tracing(frame)
-    return None if call is None else describe_call(call, function)
+    try:
+        call = _jax.read_tracing(frame)
+        return None if call is None else describe_call(call, function)
+    except Exception:  # a count without a description is better than none
+        _logger.debug("could not describe %s", function, exc_info=True)
+        return None
 
 
 def _describe(function: str, program: Program | None, frame: FrameType) -> Description:

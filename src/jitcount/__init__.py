@@ -6,7 +6,17 @@ Importing it initialises no backend, prints nothing and changes no setting of JA
 from jitcount.explain.cause import Cause
 from jitcount.explain.compile import Compile
 from jitcount.problem import cache_independent_count
+from jitcount.recorder.guard import RecompileError, freeze, max_compiles
 from jitcount.recorder.log import CompileLog
 from jitcount.recorder.record import record
 
-__all__ = ["Cause", "Compile", "CompileLog", "cache_independent_count", "record"]
+__all__ = [
+    "Cause",
+    "Compile",
+    "CompileLog",
+    "RecompileError",
+    "cache_independent_count",
+    "freeze",
+    "max_compiles",
+    "record",
+]

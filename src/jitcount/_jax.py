@@ -34,6 +34,10 @@ JAX_DIRECTORY = str(Path(jax.__file__).parent)
 # lowering is matched with its compile by name alone.
 COMPILE_LOGGER = "jax._src.interpreters.pxla"
 
+# The logger of the line "PERSISTENT COMPILATION CACHE MISS for '%s' with key %r", the last word
+# before a program that is not on disk is compiled. Without it a guard speaks after that compile.
+DISK_LOGGER = "jax._src.compiler"
+
 
 @dataclass(frozen=True, slots=True)
 class JitCall:
@@ -277,6 +281,12 @@ def config_values() -> tuple[object, ...]:
 def is_x64() -> bool:
     """Whether 64-bit types are on, in this thread; the public mapping is made anew at each look."""
     return bool(_config.enable_x64.value)
+
+
+def may_come_from_disk() -> bool:
+    """Whether the persistent compilation cache is on."""
+    on_disk = _config.compilation_cache_dir.value
+    return bool(_config.enable_compilation_cache.value and on_disk)
 
 
 def is_set_for_a_block(name: str) -> bool:

@@ -9,8 +9,11 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import threading
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
+
+import jax
 
 from jitcount.explain.compile import Compile
 from jitcount.explain.differences import cleared, differences, first_call, unknown
@@ -28,6 +31,8 @@ if TYPE_CHECKING:
 
 _logger = logging.getLogger("jitcount")
 _listeners: tuple[Listener, ...] = ()
+_guards: tuple[Guard, ...] = ()
+_asking = threading.Lock()
 _history = History()
 
 
@@ -81,6 +86,32 @@ def forget(listener: Listener) -> None:
         hearing.hear_lines(wanted=bool(_listeners))
 
 
+class Guard(Protocol):
+    """Someone who may refuse a compile."""
+
+    def check(self, explained: Explained) -> None:
+        """Raise where the compile must not be."""
+
+    def count(self, explained: Explained) -> None:
+        """Take note of a compile that nobody refused."""
+
+
+def guard(one: Guard) -> None:
+    """Ask a guard before each compile, in the thread that compiles."""
+    global _guards  # noqa: PLW0603
+    with hearing.lock:
+        _guards = (*_guards, one)
+        hearing.ask_before(_on_question)
+
+
+def unguard(one: Guard) -> None:
+    """Stop asking it."""
+    global _guards  # noqa: PLW0603
+    with hearing.lock:
+        _guards = tuple(other for other in _guards if other is not one)
+        hearing.ask_before(_on_question if _guards else None)
+
+
 @contextlib.contextmanager
 def own_history() -> Iterator[None]:
     """A history of its own for a block, as in a new process; for programs that test causes."""
@@ -90,6 +121,25 @@ def own_history() -> Iterator[None]:
         yield
     finally:
         _history = before
+
+
+def _on_question(observation: Observation) -> None:
+    program = observation.program
+    earlier = () if program is None else _history.look(program)
+    if program is not None and _is_for_a_profile(program, earlier):
+        return
+    explained = Explained(observation, earlier)
+    with _asking:  # what one guard refuses, no other one counts
+        for one in _guards:
+            one.check(explained)
+        for one in _guards:
+            one.count(explained)
+
+
+def _is_for_a_profile(program: Program, earlier: tuple[Program, ...]) -> bool:
+    """Whether JAX compiles the same program again, better, now that it has a profile of it."""
+    is_wanted = bool(jax.config.values["jax_enable_pgle"])
+    return is_wanted and any(p.numbers == program.numbers for p in earlier)
 
 
 def _on_observation(observation: Observation) -> None:

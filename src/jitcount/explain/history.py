@@ -135,6 +135,15 @@ class History:
     def __len__(self) -> int:
         return self._programs
 
+    def look(self, program: Program) -> tuple[Program, ...]:
+        """What `add` would return, without remembering the program."""
+        with self._lock:
+            group = self._groups.get(program.group)
+            if group is None:
+                return ()
+            layout = group.layouts.get(program.facets) or _Layout(program.facets)
+            return tuple(self._candidates(group, layout, program))
+
     def add(self, program: Program) -> tuple[Program, ...]:
         """Remember a program.
 

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 from jax import monitoring
 
 from jitcount import _jax
-from jitcount.observe import compile_lines
 from jitcount.observe.call_site import call_site
+from jitcount.observe.lines import Lines
 from jitcount.observe.observation import UNKNOWN, Observation
 from jitcount.observe.phases import Description, Lowered, Lowerings, Trace, Traces
 from jitcount.observe.program import Program, describe, describe_call
@@ -45,6 +45,7 @@ def _nobody(observation: Observation) -> None: ...
 
 
 _tell: Callable[[Observation], None] = _nobody
+_ask: Callable[[Observation], None] | None = None
 
 
 @dataclass
@@ -54,6 +55,10 @@ class _Thread(threading.local):
     traces: Traces = field(default_factory=Traces)
     lowering: Sequence[Any] | None = None
     from_disk: bool = False
+    expected: Observation | None = None
+    """A compile that was observed before it began, because someone asked for that."""
+
+    is_allowed: bool = True
     handled: dict[str, int] = field(default_factory=dict)
 
 
@@ -68,21 +73,25 @@ def start(tell: Callable[[Observation], None]) -> None:
 
 
 def hear_lines(*, wanted: bool) -> None:
-    """Hear JAX's compile lines too, or no longer: with them, lowerings find their compiles."""
-    if wanted:
-        if not _jax.is_registered(_on_end):  # someone has cleared JAX's listeners
-            _register()
-        compile_lines.listen(_on_line)
-    else:
-        compile_lines.forget()
+    """Hear JAX's compile lines too, or no longer: they tell of lowerings where frames do not."""
+    if wanted and not _jax.is_registered(_on_end):  # someone has cleared JAX's listeners
+        _register()
+    _compile_lines.hear(wanted=wanted)
+
+
+def ask_before(ask: Callable[[Observation], None] | None) -> None:
+    """Ask before each compile, in the thread that compiles: what `ask` raises, the user gets."""
+    global _ask  # noqa: PLW0603 (one ear for the process)
+    _ask = ask
+    _disk_lines.hear(wanted=ask is not None)
 
 
 @contextlib.contextmanager
 def paused() -> Iterator[None]:
     """JAX as it is without jitcount, for a block: what benchmarks compare with."""
-    heard_lines = compile_lines.is_listening()
+    heard_lines = _compile_lines.are_heard
     _unregister()
-    compile_lines.forget()
+    _compile_lines.hear(wanted=False)
     try:
         yield
     finally:
@@ -102,7 +111,7 @@ def _register() -> None:
     monitoring.register_event_duration_secs_listener(_on_end)
 
 
-def _on_begin(event: str, value: float, **_about: Any) -> None:  # noqa: ARG001 (as JAX calls it)
+def _on_begin(event: str, value: float, **about: Any) -> None:  # noqa: ARG001 (as JAX calls it)
     if event not in _PHASES:
         return
     _thread.handled[event] = id(sys.exception())
@@ -110,6 +119,28 @@ def _on_begin(event: str, value: float, **_about: Any) -> None:  # noqa: ARG001 
         _thread.traces.begin()
     elif event == COMPILE:
         _thread.from_disk = False
+        _thread.expected = None
+        _thread.is_allowed = True
+        if _ask is not None:
+            _thread.is_allowed = False
+            _thread.expected = _expected(_function(about), sys._getframe(1))  # noqa: SLF001
+            if not _jax.may_come_from_disk():
+                _ask_for(_thread.expected)
+
+
+def _expected(function: str, frame: FrameType) -> Observation:
+    try:
+        return _observed(function, 0.0, frame)
+    except Exception:  # a guard must not open because observing failed
+        _logger.debug("could not observe %s", function, exc_info=True)
+        return Observation(function, (), UNKNOWN, UNKNOWN, False, False, 0.0, 0.0, 0.0, None)  # noqa: FBT003
+
+
+def _ask_for(observation: Observation | None) -> None:
+    """Let whoever asked refuse a compile, once."""
+    if _ask is not None and observation is not None and not _thread.is_allowed:
+        _ask(observation)
+        _thread.is_allowed = True
 
 
 def _on_event(event: str, **_about: Any) -> None:
@@ -117,17 +148,33 @@ def _on_event(event: str, **_about: Any) -> None:
         _thread.from_disk = True
 
 
-def _on_line(avals: Sequence[Any]) -> None:
-    _thread.lowering = avals
+def _on_compile_line(line: logging.LogRecord) -> None:
+    """Take the avals of "Compiling %s with global shapes and types %s. Argument mapping: %s."."""
+    if str(line.msg).startswith("Compiling ") and isinstance(line.args, tuple):
+        lists = (argument for argument in line.args if isinstance(argument, list | tuple))
+        _thread.lowering = next(lists, None)
+
+
+def _on_disk_line(line: logging.LogRecord) -> None:
+    """A program that is not on disk is about to be compiled."""
+    if str(line.msg).startswith("PERSISTENT COMPILATION CACHE MISS"):
+        _ask_for(_thread.expected)
+
+
+_compile_lines = Lines(_jax.COMPILE_LOGGER, _on_compile_line)
+_disk_lines = Lines(_jax.DISK_LOGGER, _on_disk_line)
 
 
 def _on_end(event: str, duration_secs: float, **about: Any) -> None:
     if event not in _PHASES:
         return
     try:
-        _end_phase(event, duration_secs, _unwrapped(str(about.get("fun_name", UNKNOWN))))
+        _end_phase(event, duration_secs, _function(about))
     except Exception:  # observing must never fail the program that is observed
         _logger.debug("could not observe %s %s", event, about, exc_info=True)
+    if event == COMPILE and not _thread.from_disk:
+        # With a persistent cache, a program that cannot be kept in it is compiled without a word.
+        _ask_for(_thread.expected)
 
 
 def _end_phase(event: str, seconds: float, function: str) -> None:
@@ -149,7 +196,10 @@ def _end_phase(event: str, seconds: float, function: str) -> None:
         me = threading.get_ident()
         _lowerings.add(Lowered(function, kept_avals, me, trace.seconds, seconds, description))
     else:
-        _tell(_observed(function, seconds, sys._getframe(2)))  # noqa: SLF001
+        observation = _thread.expected or _observed(function, seconds, sys._getframe(2))  # noqa: SLF001
+        observation.compile_s = seconds
+        observation.from_disk = _thread.from_disk
+        _tell(observation)
 
 
 def _described_ahead_of_time(function: str, frame: FrameType) -> Program | None:
@@ -197,6 +247,10 @@ def _observed(function: str, seconds: float, frame: FrameType) -> Observation:
         compile_s=seconds,
         program=description.program,
     )
+
+
+def _function(about: dict[str, Any]) -> str:
+    return _unwrapped(str(about.get("fun_name", UNKNOWN)))
 
 
 def _unwrapped(name: str) -> str:

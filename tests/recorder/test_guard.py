@@ -1,0 +1,254 @@
+import logging
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jitcount
+from jitcount import _jax
+from jitcount.explain.explaining import own_history
+from jitcount.observe import hearing
+from jitcount.observe.phases import Lowerings
+
+X = np.ones(3, np.float32)
+Y = np.ones(5, np.float32)
+
+
+@jax.jit
+def step(x: jax.Array) -> jax.Array:
+    return 2 * x
+
+
+@pytest.fixture(autouse=True)
+def a_history_of_its_own() -> Iterator[None]:
+    with own_history():
+        yield
+
+
+def test_a_frozen_block_runs_what_is_compiled() -> None:
+    step(X)
+    with jitcount.freeze():
+        assert step(X).tolist() == [2.0, 2.0, 2.0]
+
+
+def test_a_frozen_block_refuses_a_compile_and_says_why() -> None:
+    step(X)
+    with pytest.raises(jitcount.RecompileError) as raised, jitcount.freeze():
+        step(Y)
+    error = raised.value
+    assert (error.function, error.signature) == ("step", ("float32[5]",))
+    assert error.call_site.endswith(" in test_a_frozen_block_refuses_a_compile_and_says_why")
+    assert [cause.kind for cause in error.causes] == ["shape"]
+    assert str(error) == (
+        f"step(float32[5]) would be compiled at {error.call_site}, "
+        "and jitcount.freeze() allows no compile here\n"
+        "  because: axis 0 of x went from 3 to 5: float32[3] became float32[5]\n"
+        "  → pad axis 0 of x to one length, or to a few (buckets)"
+    )
+
+
+def test_a_refused_compile_did_not_happen_and_can_happen_later() -> None:
+    with jitcount.record() as log:
+        with pytest.raises(jitcount.RecompileError), jitcount.freeze():
+            step(X)
+        assert log.counts() == {}
+        assert step(X).tolist() == [2.0, 2.0, 2.0]
+    assert log.counts() == {"step": 1}
+    assert [cause.kind for cause in log.compiles[0].causes] == ["first-call"]
+
+
+def test_an_eager_operation_is_refused_too() -> None:
+    x = jax.device_put(X)
+    with pytest.raises(jitcount.RecompileError) as raised, jitcount.freeze():
+        x + x
+    assert (raised.value.function, raised.value.signature) == ("add", ("float32[3]",) * 2)
+
+
+def test_a_compile_ahead_of_time_is_refused() -> None:
+    with jitcount.freeze():
+        lowered = step.lower(X)
+        with pytest.raises(jitcount.RecompileError, match="first call of step"):
+            lowered.compile()
+
+
+def test_so_many_compiles_are_allowed_and_the_next_is_not() -> None:
+    with jitcount.max_compiles(2, "step"):
+        step(X)
+        step(Y)
+        step(X)
+        with pytest.raises(jitcount.RecompileError) as raised:
+            step(np.ones(7, np.float32))
+        with pytest.raises(jitcount.RecompileError):
+            step(np.ones(8, np.float32))
+    assert (
+        str(raised.value)
+        .splitlines()[0]
+        .endswith(", and jitcount.max_compiles allows 2 compiles of step here")
+    )
+
+
+def test_other_functions_compile_as_they_like() -> None:
+    with jitcount.max_compiles(0, "other"):
+        step(X)
+
+
+def test_all_functions_count_where_none_is_named() -> None:
+    with jitcount.max_compiles(1):
+        step(X)
+        with pytest.raises(jitcount.RecompileError, match="allows 1 compile here"):
+            jax.jit(jnp.sin)(X)
+
+
+def test_as_a_decorator_it_counts_each_call_anew() -> None:
+    @jitcount.max_compiles(1)
+    def serve(x: np.ndarray) -> Any:
+        return step(x)
+
+    serve(X)
+    serve(Y)
+
+    @jitcount.freeze()
+    def frozen(x: np.ndarray) -> Any:
+        return step(x)
+
+    frozen(X)
+    with pytest.raises(jitcount.RecompileError):
+        frozen(np.ones(9, np.float32))
+
+
+def test_guards_nest_and_each_counts_for_itself() -> None:
+    with jitcount.max_compiles(3):
+        step(X)
+        with jitcount.max_compiles(1):
+            step(Y)
+            with pytest.raises(jitcount.RecompileError, match="allows 1 compile "):
+                step(np.ones(7, np.float32))
+        step(np.ones(8, np.float32))
+
+
+def in_a_thread(work: Any) -> list[BaseException]:
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            work()
+        except jitcount.RecompileError as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    return errors
+
+
+def test_other_threads_are_frozen_too_by_default() -> None:
+    with jitcount.freeze():
+        assert len(in_a_thread(lambda: step(X))) == 1
+
+
+def test_other_threads_are_left_alone_by_choice() -> None:
+    with jitcount.freeze(this_thread_only=True):
+        assert in_a_thread(lambda: step(X)) == []
+        with pytest.raises(jitcount.RecompileError):
+            step(Y)
+
+
+def test_a_callback_to_the_host_is_no_compile() -> None:
+    @jax.jit
+    def calls_back(x: jax.Array) -> jax.Array:
+        shape = jax.ShapeDtypeStruct(x.shape, x.dtype)
+        return jax.pure_callback(lambda v: np.asarray(v) * 2, shape, x)
+
+    calls_back(X).block_until_ready()
+    with jitcount.freeze():
+        assert calls_back(X).tolist() == [2.0, 2.0, 2.0]
+
+
+@pytest.fixture
+def disk_cache(tmp_path: Path) -> Iterator[None]:
+    from jax.experimental.compilation_cache import compilation_cache  # noqa: PLC0415
+
+    settings = {
+        "jax_compilation_cache_dir": str(tmp_path),
+        "jax_persistent_cache_min_entry_size_bytes": -1,
+        "jax_persistent_cache_min_compile_time_secs": 0.0,
+    }
+    before = {name: jax.config.values[name] for name in settings}
+    for name, value in settings.items():
+        jax.config.update(name, value)
+    compilation_cache.reset_cache()
+    yield
+    for name, value in before.items():
+        jax.config.update(name, value)
+    compilation_cache.reset_cache()
+
+
+@pytest.mark.usefixtures("disk_cache")
+def test_a_program_from_the_persistent_cache_is_not_refused() -> None:
+    step(X)
+    jax.clear_caches()
+    with jitcount.freeze(), jitcount.record() as log:
+        step(X)
+    assert [c.from_disk for c in log.compiles] == [True]
+
+
+@pytest.mark.usefixtures("disk_cache")
+def test_a_program_that_is_not_in_the_persistent_cache_is_refused() -> None:
+    step(X)
+    with jitcount.record() as log:
+        with pytest.raises(jitcount.RecompileError) as raised, jitcount.freeze():
+            step(Y)
+        assert [cause.kind for cause in raised.value.causes] == ["shape"]
+        assert log.counts() == {}
+        step(Y)
+    assert log.counts() == {"step": 1}
+
+
+@pytest.mark.filterwarnings("ignore:PGLE")
+def test_a_program_that_is_compiled_again_with_a_profile_is_not_refused() -> None:
+    before = jax.config.values["jax_enable_pgle"]
+    jax.config.update("jax_enable_pgle", True)  # noqa: FBT003
+    try:
+        step(X)
+        jax.clear_caches()  # as if the profile were there: the same program again
+        with jitcount.freeze():
+            step(X)
+            with pytest.raises(jitcount.RecompileError):
+                step(Y)
+    finally:
+        jax.config.update("jax_enable_pgle", before)
+
+
+def test_nothing_is_left_behind() -> None:
+    logger = logging.getLogger(_jax.DISK_LOGGER)
+    before = (logger.level, list(logger.filters))
+    with pytest.raises(jitcount.RecompileError), jitcount.freeze(), jitcount.max_compiles(3):
+        step(X)
+    assert (logger.level, list(logger.filters)) == before
+    step(X)
+
+
+def test_a_guard_does_not_open_because_observing_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("JAX has changed")
+
+    monkeypatch.setattr(_jax, "read_executable", fail)
+    monkeypatch.setattr(hearing, "_lowerings", Lowerings())  # what is lowered here is never taken
+    with pytest.raises(jitcount.RecompileError) as raised, jitcount.freeze():
+        step(X)
+    assert str(raised.value) == (
+        "step() would be compiled at unknown, and jitcount.freeze() allows no compile here\n"
+        "  because: the cause is not known: JAX's frames could not be read"
+    )
+
+
+@pytest.mark.parametrize("limit", [-1, 1.5, "2", True, None])
+def test_a_limit_that_is_no_count_is_refused(limit: Any) -> None:
+    with pytest.raises(ValueError, match="max_compiles takes a count of 0 or more") as raised:
+        jitcount.max_compiles(limit)
+    assert str(raised.value) == f"max_compiles takes a count of 0 or more; limit is {limit!r}"

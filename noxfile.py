@@ -147,7 +147,9 @@ def run_tests(session: nox.Session, backend: Backend) -> None:
     """Run the tests on a backend; the suite's cases are among them."""
     require_device(session, backend)
     install(session, backend)
-    session.run("pytest", *session.posargs, env=environment(backend))
+    # Two workers for the CPU; an accelerator is one process's at a time.
+    workers = ("-n2", "--dist=worksteal") if backend.name == "cpu" else ()
+    session.run("pytest", *workers, *session.posargs, env=environment(backend))
 
 
 def run_benchmarks(session: nox.Session, backend: Backend) -> None:

@@ -49,7 +49,17 @@ def test_every_public_name_has_an_example(name: str) -> None:
 
 
 # The way the data takes, left to right: a room knows itself and those to its left.
-ROOMS = ["_jax", "observe", "explain", "recorder", "problem", "ledger", "show", "suite"]
+ROOMS = [
+    "_jax",
+    "observe",
+    "explain",
+    "recorder",
+    "problem",
+    "ledger",
+    "show",
+    "suite",
+    "pytest_plugin",
+]
 
 # `print(log)` needs a table.
 DOORS = {("recorder/log.py", "show")}

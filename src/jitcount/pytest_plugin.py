@@ -1,0 +1,208 @@
+"""What the pytest plugin does once a test or an option wants it; `jitcount_pytest` is its door."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import jax
+import pytest
+
+from jitcount.explain import explaining
+from jitcount.ledger.budget import Budget, Counts, read_budget, write_budget
+from jitcount.ledger.files import FileError
+from jitcount.ledger.ledger import Entry, entries, write_ledger
+from jitcount.recorder.log import CompileLog
+from jitcount.show.expected import differences_text
+from jitcount.show.text import render, seconds, table, times
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator
+
+_LOG = pytest.StashKey[CompileLog]()
+
+
+def log_of(item: pytest.Item) -> CompileLog:
+    """The log of a test, which is filled in its call phase."""
+    return item.stash.setdefault(_LOG, CompileLog())
+
+
+def isolate(item: pytest.Item) -> None:
+    """Make a test's count its own, before its fixtures warm up."""
+    item.stash[_LOG] = CompileLog()  # a rerun starts anew
+    chosen = item.config.getoption("jitcount_isolation") or item.config.getini("compile_isolation")
+    if chosen == "clear":
+        jax.clear_caches()
+    elif chosen != "none":
+        raise pytest.UsageError(f"compile_isolation is {chosen!r}; it can be clear or none")
+
+
+@contextlib.contextmanager
+def counted(item: pytest.Item) -> Iterator[None]:
+    """Count what is compiled in a test's call phase."""
+    listener = log_of(item).add
+    explaining.listen(listener)
+    try:
+        yield
+    finally:
+        explaining.forget(listener)
+
+
+def check(item: pytest.Item) -> None:
+    """Fail a test that compiled something else than its markers and the budget allow."""
+    log = log_of(item)
+    for marker in item.iter_markers("compiles"):
+        expected = _expected_counts(marker)
+        if log.counts() != expected:
+            _fail(f"{item.name} must compile exactly what its marker names", expected, log)
+    for marker in item.iter_markers("max_compiles"):
+        limit = _limit(marker)
+        if log.count() > limit:
+            _fail(f"{item.name} may compile {limit} at most, and compiled {log.count()}", None, log)
+    if item.get_closest_marker("no_compiles") and log.count():
+        _fail(f"{item.name} must compile nothing, and compiled {log.count()}", {}, log)
+    run = item.config.pluginmanager.get_plugin("jitcount-run")
+    if run is not None:
+        run.check(item, log)
+
+
+def _fail(headline: str, expected: Counts | None, log: CompileLog) -> None:
+    pytest.fail(differences_text(headline, expected, log.compiles), pytrace=False)
+
+
+def _expected_counts(marker: pytest.Mark) -> Counts:
+    counts = marker.kwargs
+    if marker.args or not counts or not all(map(_is_count, counts.values())):
+        _refuse(marker, "takes counts by function, as in compiles(step=2, add=1)")
+    return {name: count for name, count in counts.items() if count}
+
+
+def _limit(marker: pytest.Mark) -> int:
+    if marker.kwargs or len(marker.args) != 1 or not _is_count(marker.args[0]):
+        _refuse(marker, "takes one count, as in max_compiles(3)")
+    return int(marker.args[0])
+
+
+def _refuse(marker: pytest.Mark, usage: str) -> NoReturn:
+    given = [*map(repr, marker.args), *(f"{k}={v!r}" for k, v in marker.kwargs.items())]
+    shown = f"({', '.join(given)})"
+    pytest.fail(f"@pytest.mark.{marker.name} {usage}; it was given {shown}", pytrace=False)
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+class Run:
+    """A run with a budget, a ledger or a table at the end; in each worker and in the one above."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        self._is_worker = hasattr(config, "workerinput")
+        self._ledger = config.getoption("jitcount_ledger")
+        self._update = bool(config.getoption("jitcount_update"))
+        self._with_eager = bool(config.getini("compile_budget_eager"))
+        named = config.getoption("jitcount_budget") or config.getini("compile_budget")
+        self._budget_file = config.rootpath / named if named else None
+        self._budget = self._read_budget()
+        self._found: dict[str, list[Entry]] = {}
+        self._unused: list[str] = []
+
+    def _read_budget(self) -> Budget | None:
+        if self._update and self._budget_file is None:
+            pytest.exit("--compile-update needs --compile-budget=FILE, or compile_budget", 2)
+        if self._budget_file is None or self._update:
+            return None
+        try:
+            return read_budget(self._budget_file)
+        except FileError as error:
+            hint = "; --compile-update makes one" if not self._budget_file.exists() else ""
+            pytest.exit(f"{error}{hint}", 2)
+
+    def check(self, item: pytest.Item, log: CompileLog) -> None:
+        """Fail a test that compiles more than its budget."""
+        if self._budget is None:
+            return
+        found = _budgeted(entries(log.compiles), with_eager=self._with_eager)
+        over = self._budget.surplus(item.nodeid, found)
+        if over:
+            allowed = dict(self._budget.tests.get(item.nodeid, {}))
+            over_text = ", ".join(f"{name} {count}" for name, count in over.items())
+            headline = f"{item.name} compiles more than its budget (over by {over_text})"
+            kept = [c for c in log.compiles if self._with_eager or not c.eager]
+            pytest.fail(differences_text(headline, allowed, kept), pytrace=False)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> Generator[None, Any, Any]:
+        """Put what a test compiled into its report, which travels from a worker."""
+        report = yield
+        if call.when == "call":
+            report.jitcount = entries(log_of(item).compiles)
+        return report
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Gather what the tests compiled, whichever worker ran them."""
+        found = getattr(report, "jitcount", None)
+        if self._is_worker or found is None:
+            return
+        self._found[report.nodeid] = found
+        if self._budget is not None:
+            counts = _budgeted(found, with_eager=self._with_eager)
+            for name, count in self._budget.unused(report.nodeid, counts).items():
+                self._unused.append(f"{report.nodeid}: {name} {count} fewer")
+
+    def pytest_sessionfinish(self) -> None:
+        """Write the files that were asked for."""
+        if self._is_worker:
+            return
+        if self._ledger:
+            write_ledger(Path(self._ledger), self._found)
+        if self._update and self._budget_file is not None:
+            tests = {
+                test: _budgeted(found, with_eager=self._with_eager)
+                for test, found in self._found.items()
+            }
+            write_budget(self._budget_file, tests)
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        """Show the costliest compiles, and what a budget no longer needs."""
+        if self._is_worker:
+            return
+        most = self._config.getoption("jitcount_show")
+        if most:
+            terminalreporter.section("compiles")
+            terminalreporter.write_line(costliest(self._found, most))
+        if self._unused:
+            terminalreporter.section("fewer compiles than budgeted")
+            for line in self._unused:
+                terminalreporter.write_line(line)
+            terminalreporter.write_line("--compile-update takes them out of the budget")
+        if self._update:
+            terminalreporter.write_line(f"wrote the compile budget {self._budget_file}")
+
+
+def _budgeted(found: list[Entry], *, with_eager: bool) -> Counts:
+    counts: Counts = {}
+    for entry in found:
+        if not entry["from_disk"] and (with_eager or not entry["eager"]):
+            counts[entry["function"]] = counts.get(entry["function"], 0) + 1
+    return counts
+
+
+def costliest(found: dict[str, list[Entry]], most: int) -> str:
+    """The costliest compiles of a run, as a table."""
+    every = [(test, entry) for test, compiles in found.items() for entry in compiles]
+    rows = table("time", "function", "cause", "test", right=("time",))
+    for test, entry in sorted(every, key=lambda pair: -_cost(pair[1]))[:most]:
+        why = "; ".join(cause["sentence"] for cause in entry["causes"])
+        rows.add_row(seconds(_cost(entry)), entry["function"], why, test)
+    made = [entry for _, entry in every if not entry["from_disk"]]
+    total = seconds(sum(_cost(entry) for _, entry in every))
+    return render(f"{times(len(made), 'compile')} in {times(len(found), 'test')}, {total}", rows)
+
+
+def _cost(entry: Entry) -> float:
+    return float(entry["trace_s"] + entry["lower_s"] + entry["compile_s"])

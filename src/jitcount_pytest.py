@@ -1,0 +1,96 @@
+"""The door of the pytest plugin: pytest loads this file in every project, so it imports no JAX.
+
+What it asks for is done in `jitcount.pytest_plugin`, which is imported when a test, an option or an
+ini value wants it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+MARKERS = {
+    "compiles": "compiles(step=2, add=1): the test compiles exactly these functions, so often",
+    "max_compiles": "max_compiles(3): the test compiles at most so often",
+    "no_compiles": "no_compiles: the test compiles nothing; warm up in a fixture",
+}
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options and the ini values."""
+    group = parser.getgroup("jitcount", "compiles of JAX programs (jitcount)")
+    group.addoption(
+        "--compiles", nargs="?", const=10, type=int, metavar="N", dest="jitcount_show",
+        help="show the N costliest compiles at the end (10 by default)",
+    )  # fmt: skip
+    group.addoption(
+        "--compile-ledger", metavar="FILE", dest="jitcount_ledger",
+        help="write all that was compiled, test by test, to this file",
+    )  # fmt: skip
+    group.addoption(
+        "--compile-budget", metavar="FILE", dest="jitcount_budget",
+        help="fail a test that compiles more than this committed file allows",
+    )  # fmt: skip
+    group.addoption(
+        "--compile-update", action="store_true", dest="jitcount_update",
+        help="rewrite the budget from this run",
+    )  # fmt: skip
+    group.addoption(
+        "--compile-isolation", choices=["clear", "none"], dest="jitcount_isolation",
+        help="clear JAX's caches before each counted test, so that its count does not depend on "
+        "what ran before (default), or count as they come",
+    )  # fmt: skip
+    parser.addini("compile_budget", "the budget's file, as --compile-budget", default="")
+    parser.addini("compile_budget_eager", "whether eager ones are in it", "bool", default=False)
+    parser.addini("compile_isolation", "as --compile-isolation", default="clear")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Make the markers known, and start what the options ask for."""
+    for line in MARKERS.values():
+        config.addinivalue_line("markers", line)
+    options = ("jitcount_show", "jitcount_ledger", "jitcount_budget", "jitcount_update")
+    if any(config.getoption(name) for name in options) or config.getini("compile_budget"):
+        from jitcount import pytest_plugin  # noqa: PLC0415 (it imports JAX)
+
+        config.pluginmanager.register(pytest_plugin.Run(config), "jitcount-run")
+
+
+def _counts(item: pytest.Item) -> bool:
+    """Whether a test is counted for its own sake; for a budget or a ledger, all are."""
+    marked = any(item.get_closest_marker(name) for name in MARKERS)
+    return marked or "compiles" in getattr(item, "fixturenames", ())
+
+
+@pytest.fixture
+def compiles(request: pytest.FixtureRequest) -> Any:
+    """A log of what the test's call phase compiles: `jitcount.CompileLog`."""
+    from jitcount import pytest_plugin  # noqa: PLC0415
+
+    return pytest_plugin.log_of(request.node)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Before its fixtures: what was compiled by an earlier test does not count for this one."""
+    if _counts(item) or item.config.pluginmanager.has_plugin("jitcount-run"):
+        from jitcount import pytest_plugin  # noqa: PLC0415
+
+        pytest_plugin.isolate(item)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """Count what the test itself compiles."""
+    if not _counts(item) and not item.config.pluginmanager.has_plugin("jitcount-run"):
+        return (yield)
+    from jitcount import pytest_plugin  # noqa: PLC0415
+
+    with pytest_plugin.counted(item):
+        result = yield
+    pytest_plugin.check(item)
+    return result

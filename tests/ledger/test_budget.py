@@ -1,0 +1,68 @@
+from pathlib import Path
+
+import jax
+import pytest
+
+from jitcount.ledger.budget import Budget, read_budget, write_budget
+from jitcount.ledger.files import FileError, write_json
+
+
+def test_what_is_written_can_be_read(tmp_path: Path) -> None:
+    path = tmp_path / "budget.json"
+    write_budget(path, {"test_b": {"step": 2, "add": 1}, "test_a": {"step": 1}, "test_c": {}})
+    read = read_budget(path)
+    assert read.jax == jax.__version__
+    assert list(read.tests.items()) == [
+        ("test_a", {"step": 1}),
+        ("test_b", {"add": 1, "step": 2}),
+    ]
+
+
+def test_more_is_surplus_and_fewer_is_unused() -> None:
+    budget = Budget("0.10.2", {"test": {"step": 2, "add": 1}})
+    assert budget.surplus("test", {"step": 3, "new": 1}) == {"step": 1, "new": 1}
+    assert budget.unused("test", {"step": 3}) == {"add": 1}
+    assert budget.surplus("unknown", {"step": 1}) == {"step": 1}
+    assert budget.unused("unknown", {}) == {}
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("{", "is not JSON: "),
+        ("[1]", "is not a jitcount budget"),
+        ('{"kind": "other"}', "is not a jitcount budget"),
+        ('{"kind": "jitcount budget", "schema": 99}', "has schema 99; this jitcount reads 1"),
+        ('{"kind": "jitcount budget", "schema": 1}', "its tests are not counts by function"),
+        (
+            '{"kind": "jitcount budget", "schema": 1, "tests": {"a": {"f": -1}}}',
+            "its tests are not counts by function",
+        ),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_refused_with_one_line(
+    tmp_path: Path, content: str, message: str
+) -> None:
+    path = tmp_path / "budget.json"
+    path.write_text(content)
+    with pytest.raises(FileError) as raised:
+        read_budget(path)
+    assert str(raised.value).startswith(f"{path}: {message}")
+    assert "\n" not in str(raised.value)
+
+
+def test_a_file_that_is_not_text_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "budget.json"
+    path.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(FileError, match="is not JSON"):
+        read_budget(path)
+
+
+def test_a_write_that_fails_leaves_the_old_file(tmp_path: Path) -> None:
+    path = tmp_path / "file.json"
+    write_json(path, {"old": 1})
+    before = path.read_text()
+    with pytest.raises(UnicodeEncodeError):
+        write_json(path, {"lone surrogate": "\udc80"})
+    assert path.read_text() == before
+    assert [p.name for p in tmp_path.iterdir()] == ["file.json"]

@@ -59,6 +59,8 @@ ROOMS = [
     "show",
     "suite",
     "pytest_plugin",
+    "cli",
+    "__main__",
 ]
 
 # `print(log)` needs a table.

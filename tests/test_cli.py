@@ -1,0 +1,127 @@
+"""The command in real processes: a program runs as ever, and is counted beside."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+PROGRAM = """
+import sys
+import jax, numpy as np
+
+@jax.jit
+def step(x):
+    return 2 * x
+
+def main():
+    for length in 3, 5, 3:
+        step(np.ones(length, np.float32))
+    print(__name__, sys.argv, sys.path[0])
+
+main()
+"""
+
+
+def run(directory: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(  # noqa: S603
+        [sys.executable, *arguments],
+        cwd=directory,
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def jitcount(directory: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return run(directory, "-m", "jitcount", *arguments)
+
+
+def test_a_script_runs_as_ever_and_its_compiles_are_shown_beside(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(PROGRAM)
+    plain = run(tmp_path, "train.py", "--lr", "0.1")
+    counted = jitcount(
+        tmp_path, "run", "--live", "--max", "1", "--ledger", "out.json", "train.py", "--lr", "0.1"
+    )
+    assert counted.stdout == plain.stdout
+    assert counted.returncode == 1
+    first, *_, last = counted.stderr.splitlines()
+    assert first.startswith("jitcount: step(float32[5]) at train.py:11 in main, ")
+    assert first.endswith(": axis 0 of x went from 3 to 5: float32[3] became float32[5]")
+    assert "Worth fixing first" in counted.stderr
+    assert last == "jitcount: 2 compiles, and --max allows 1"
+    cases = json.loads((tmp_path / "out.json").read_text())["cases"]
+    assert [c["function"] for c in cases["train.py"]["compiles"]] == ["step", "step"]
+
+
+def test_a_module_runs_as_with_python_m(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(PROGRAM)
+    plain, counted = (
+        run(tmp_path, "-m", "train", "a"),
+        jitcount(tmp_path, "run", "-m", "train", "a"),
+    )
+    assert counted.stdout == plain.stdout
+    assert counted.returncode == 0
+    assert counted.stderr.startswith("2 compiles in ")
+
+
+@pytest.mark.parametrize("end", ["sys.exit(3)", "sys.exit('no')", "1 / 0", "sys.exit()"])
+def test_the_exit_code_and_the_error_are_the_programs(tmp_path: Path, end: str) -> None:
+    (tmp_path / "train.py").write_text(f"import sys\ndef main():\n    {end}\nmain()\n")
+    plain, counted = run(tmp_path, "train.py"), jitcount(tmp_path, "run", "train.py")
+    assert counted.returncode == plain.returncode
+    error = plain.stderr.replace(str(tmp_path / "train.py"), "train.py")
+    shown = counted.stderr.replace(str(tmp_path / "train.py"), "train.py")
+    assert shown == f"{error}nothing was compiled\n"
+
+
+def test_ctrl_c_ends_the_program_and_the_summary_is_shown(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(
+        "import pathlib, time\npathlib.Path('ready').touch()\ntime.sleep(60)\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-m", "jitcount", "run", "train.py"],
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    while not (tmp_path / "ready").exists():
+        time.sleep(0.05)
+    time.sleep(0.2)
+    process.send_signal(signal.SIGINT)
+    _, stderr = process.communicate(timeout=30)
+    assert process.returncode == -signal.SIGINT
+    assert stderr.endswith("KeyboardInterrupt\nnothing was compiled\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["run"], "jitcount: error: run needs a SCRIPT, or -m and a MODULE"),
+        (["run", "nowhere.py"], "jitcount: error: no such file: nowhere.py"),
+        (["run", "--max", "-1", "x.py"], "error: argument --max: "),
+    ],
+)
+def test_bad_usage_is_one_clear_line_and_exit_2(
+    tmp_path: Path, arguments: list[str], message: str
+) -> None:
+    done = jitcount(tmp_path, *arguments)
+    assert done.returncode == 2
+    assert message in done.stderr.splitlines()[-1]
+
+
+def test_the_variable_gives_the_summary_to_any_program(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(PROGRAM)
+    assert run(tmp_path, "train.py", JITCOUNT="1").stderr.startswith("2 compiles in ")
+    assert run(tmp_path, "train.py", JITCOUNT="0").stderr == ""
+
+
+def test_the_variable_leaves_a_program_without_jax_alone(tmp_path: Path) -> None:
+    (tmp_path / "other.py").write_text("import sys; assert 'jax' not in sys.modules")
+    done = run(tmp_path, "other.py", JITCOUNT="1")
+    assert (done.returncode, done.stderr) == (0, "")

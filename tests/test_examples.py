@@ -1,0 +1,47 @@
+"""Each example runs as its docstring says, and shows what it is there to show."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+SHOWN = {
+    "weak_type.py": [
+        "weight 0.995",
+        "train_step at examples/weak_type.py:21 in main: 1 recompile",
+        "weight went from weakly typed float32",
+        "→ pass jnp.float32(...) for weight in every call, or mark weight as static",
+    ],
+    "ragged_batches.py": [
+        "mean length ",
+        "mean_length at examples/ragged_batches.py:25 in main: 8 recompiles",
+        "axis 1 of tokens took 9 lengths between 22 and 38",
+        "→ pad axis 1 of tokens to one length, or to a few (buckets)",
+    ],
+    "frozen_server.py": [
+        "score 12.2",
+        "score 24.4",
+        "refused: axis 0 of request went from 32 to 33: float32[32] became float32[33]",
+    ],
+}
+
+
+def test_every_example_is_run_here() -> None:
+    assert {path.name for path in (ROOT / "examples").glob("*.py")} == set(SHOWN)
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_an_example_shows_what_it_is_there_for(name: str) -> None:
+    done = subprocess.run(  # noqa: S603
+        [sys.executable, "-m", "jitcount", "run", f"examples/{name}"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0
+    for line in SHOWN[name]:
+        assert line in done.stdout + done.stderr, done.stdout + done.stderr

@@ -159,7 +159,7 @@ def run_benchmarks(session: nox.Session, backend: Backend) -> None:
     RESULTS.mkdir(exist_ok=True)
     figures = RESULTS / f"bench-{backend.name}.json"
     session.run(
-        "pytest", "benchmarks", "--quiet",
+        "pytest", "benchmarks", "--ignore=benchmarks/test_plugin.py", "--quiet",
         "--benchmark-columns=min,median,iqr,rounds", f"--benchmark-json={figures}",
         *session.posargs,
         env=environment(backend),
@@ -193,6 +193,18 @@ def libraries(session: nox.Session) -> None:
     cpu = BACKENDS["cpu"]
     install(session, cpu, *group("libraries"))
     session.run("pytest", "tests/libraries", *session.posargs, env=environment(cpu))
+
+
+@nox.session(name="bench-plugin", default=False)
+def bench_plugin(session: nox.Session) -> None:
+    """Time whole runs of pytest with and without the plugin, on the CPU."""
+    cpu = BACKENDS["cpu"]
+    install(session, cpu)
+    RESULTS.mkdir(exist_ok=True)
+    figures = RESULTS / "bench-plugin.json"
+    command = ("pytest", "benchmarks/test_plugin.py", "--quiet", f"--benchmark-json={figures}")
+    session.run(*command, *session.posargs, env=environment(cpu))
+    session.run("python", "benchmarks/summary.py", str(figures), env=environment(cpu))
 
 
 # The JAX releases that are held side by side, each with a Python that has it.

@@ -1,16 +1,10 @@
-"""What must not cost more than something else: measured side by side, in one run.
-
-A machine that others use is slow for a second and fast for the next. So the two sides take turns,
-a few calls each, and the ratio is the median over the pairs.
-"""
+"""What must not cost more than something else in one process."""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
 import itertools
-import statistics
-import time
 from typing import TYPE_CHECKING
 
 import jax
@@ -19,6 +13,7 @@ import pytest
 import jitcount
 from jitcount.explain import explaining
 from jitcount.observe import hearing
+from ratios import keep_ratio, keep_ratio_of_seconds, seconds_for
 from variants import array, hoisted_by_hand, wrapper_per_call
 
 if TYPE_CHECKING:
@@ -27,55 +22,6 @@ if TYPE_CHECKING:
     from pytest_benchmark.fixture import BenchmarkFixture
 
     Call = Callable[[], object]
-
-_PAIRS = 400
-_CALLS = 50
-
-
-def seconds_for(call: Call, calls: int = _CALLS) -> float:
-    begin = time.perf_counter()
-    for _ in range(calls):
-        call()
-    return time.perf_counter() - begin
-
-
-def keep_ratio(
-    benchmark: BenchmarkFixture, name: str, limit: float | None, numerator: Call, denominator: Call
-) -> None:
-    """Keep the ratio of two calls that compile nothing."""
-    keep_ratio_of_seconds(
-        benchmark,
-        name,
-        limit,
-        lambda: seconds_for(numerator),
-        lambda: seconds_for(denominator),
-        pairs=_PAIRS,
-    )
-
-
-def keep_ratio_of_seconds(  # noqa: PLR0913
-    benchmark: BenchmarkFixture,
-    name: str,
-    limit: float | None,
-    numerator: Callable[[], float],
-    denominator: Callable[[], float],
-    *,
-    pairs: int,
-) -> None:
-    """Let the benchmark time pairs of both sides, and keep the ratio in its figures."""
-    ratios: list[float] = []
-
-    def pair() -> None:
-        if len(ratios) % 2:
-            above = numerator()
-            below = denominator()
-        else:
-            below = denominator()
-            above = numerator()
-        ratios.append(above / below)
-
-    benchmark.pedantic(pair, rounds=pairs, warmup_rounds=5)
-    benchmark.extra_info.update(name=name, ratio=statistics.median(ratios), limit=limit)
 
 
 @pytest.mark.benchmark(group="ratio")
@@ -152,7 +98,7 @@ def test_explaining(benchmark: BenchmarkFixture, earlier: int) -> None:
             1.02,
             compile_one,
             bare,
-            pairs=150,
+            pairs=100,
         )
 
 

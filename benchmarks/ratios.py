@@ -50,6 +50,7 @@ def keep_ratio_of_seconds(  # noqa: PLR0913
     denominator: Callable[[], float],
     *,
     pairs: int,
+    warmups: int = 5,
 ) -> None:
     """Let the benchmark time pairs of both sides, and keep the ratio in its figures."""
     ratios: list[float] = []
@@ -63,5 +64,5 @@ def keep_ratio_of_seconds(  # noqa: PLR0913
             above = numerator()
         ratios.append(above / below)
 
-    benchmark.pedantic(pair, rounds=pairs, warmup_rounds=5)
+    benchmark.pedantic(pair, rounds=pairs, warmup_rounds=warmups)
     benchmark.extra_info.update(name=name, ratio=statistics.median(ratios), limit=limit)

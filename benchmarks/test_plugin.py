@@ -46,7 +46,8 @@ def test_counting_a_suite(benchmark: BenchmarkFixture, tmp_path: Path) -> None:
         1.02,
         lambda: seconds_of_run(tmp_path, *counting),
         lambda: seconds_of_run(tmp_path, "-p", "no:jitcount"),
-        pairs=8,
+        pairs=5,
+        warmups=1,
     )
 
 
@@ -61,4 +62,5 @@ def test_starting_without_jax(benchmark: BenchmarkFixture, tmp_path: Path) -> No
         lambda: seconds_of_run(tmp_path),
         lambda: seconds_of_run(tmp_path, "-p", "no:jitcount"),
         pairs=30,
+        warmups=1,
     )

@@ -69,7 +69,13 @@ def _ratios(by_name: dict[str, Any]) -> str:
         if "ratio" not in extra:
             continue
         limit = extra["limit"]
-        verdict = "" if limit is None else "holds" if extra["ratio"] <= limit else "DOES NOT HOLD"
+        verdict = (
+            ""
+            if limit is None
+            else "holds"
+            if round(extra["ratio"], 2) <= limit
+            else "DOES NOT HOLD"
+        )
         rows.add_row(extra["name"], f"{extra['ratio']:.2f}", f"{limit or ''}", verdict)
     return render(rows) if rows.rows else ""
 

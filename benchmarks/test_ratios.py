@@ -18,6 +18,7 @@ from variants import array, hoisted_by_hand, wrapper_per_call
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from contextlib import AbstractContextManager
 
     from pytest_benchmark.fixture import BenchmarkFixture
 
@@ -76,8 +77,22 @@ def test_recording(benchmark: BenchmarkFixture) -> None:
 
 
 @pytest.mark.benchmark(group="ratio")
-@pytest.mark.parametrize("earlier", [1, 5000])
-def test_explaining(benchmark: BenchmarkFixture, earlier: int) -> None:
+@pytest.mark.parametrize(
+    ("without", "what", "limit", "earlier"),
+    [
+        (hearing.undescribed, "explained / only counted", 1.02, 1),
+        (hearing.undescribed, "explained / only counted", 1.02, 5000),
+        (hearing.paused, "explained / bare compile", None, 5000),
+    ],
+    ids=["explaining-1", "explaining-5000", "all-5000"],
+)
+def test_explaining(
+    benchmark: BenchmarkFixture,
+    without: Callable[[], AbstractContextManager[None]],
+    what: str,
+    limit: float | None,
+    earlier: int,
+) -> None:
     """The worst case: a function that is compiled in no time."""
     jitted = jax.jit(lambda x: x + 1)
     lengths = itertools.count(1)
@@ -86,18 +101,18 @@ def test_explaining(benchmark: BenchmarkFixture, earlier: int) -> None:
         x = array(next(lengths))
         return seconds_for(lambda: jax.block_until_ready(jitted(x)), calls=1)
 
-    def bare() -> float:
-        with hearing.paused():
+    def less() -> float:
+        with without():
             return compile_one()
 
     with explaining.own_history(), jitcount.record():
         fill_history(jitted, earlier)
         keep_ratio_of_seconds(
             benchmark,
-            f"explained / bare compile, {earlier} before",
-            1.02,
+            f"{what}, {earlier} before",
+            limit,
             compile_one,
-            bare,
+            less,
             pairs=100,
         )
 

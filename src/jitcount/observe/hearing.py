@@ -46,6 +46,7 @@ def _nobody(observation: Observation) -> None: ...
 
 _tell: Callable[[Observation], None] = _nobody
 _ask: Callable[[Observation], None] | None = None
+_is_describing = True
 
 
 @dataclass
@@ -84,6 +85,17 @@ def ask_before(ask: Callable[[Observation], None] | None) -> None:
     global _ask  # noqa: PLW0603 (one ear for the process)
     _ask = ask
     _disk_lines.hear(wanted=ask is not None)
+
+
+@contextlib.contextmanager
+def undescribed() -> Iterator[None]:
+    """Count and time, but describe nothing that causes need, for a block: for benchmarks too."""
+    global _is_describing  # noqa: PLW0603
+    _is_describing = False
+    try:
+        yield
+    finally:
+        _is_describing = True
 
 
 @contextlib.contextmanager
@@ -205,7 +217,7 @@ def _end_phase(event: str, seconds: float, function: str) -> None:
 def _described_ahead_of_time(function: str, frame: FrameType) -> Program | None:
     """The program of a `.trace()` or `.lower()`, described while its arguments are there."""
     try:
-        call = _jax.read_tracing(frame)
+        call = _jax.read_tracing(frame) if _is_describing else None
         return None if call is None else describe_call(call, function)
     except Exception:  # a count without a description is better than none
         _logger.debug("could not describe %s", function, exc_info=True)
@@ -220,7 +232,8 @@ def _describe(function: str, program: Program | None, frame: FrameType) -> Descr
         _logger.debug("could not read JAX's frames", exc_info=True)
         return Description()
     try:
-        program = program or describe(call, function)
+        if _is_describing:
+            program = program or describe(call, function)
     except Exception:  # the same
         _logger.debug("could not describe %s", function, exc_info=True)
     return Description(call.avals, program, call.made_by_jax, call_site(frame))

@@ -1,7 +1,6 @@
 import logging
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -167,25 +166,6 @@ def test_a_callback_to_the_host_is_no_compile() -> None:
     calls_back(X).block_until_ready()
     with jitcount.freeze():
         assert calls_back(X).tolist() == [2.0, 2.0, 2.0]
-
-
-@pytest.fixture
-def disk_cache(tmp_path: Path) -> Iterator[None]:
-    from jax.experimental.compilation_cache import compilation_cache  # noqa: PLC0415
-
-    settings = {
-        "jax_compilation_cache_dir": str(tmp_path),
-        "jax_persistent_cache_min_entry_size_bytes": -1,
-        "jax_persistent_cache_min_compile_time_secs": 0.0,
-    }
-    before = {name: jax.config.values[name] for name in settings}
-    for name, value in settings.items():
-        jax.config.update(name, value)
-    compilation_cache.reset_cache()
-    yield
-    for name, value in before.items():
-        jax.config.update(name, value)
-    compilation_cache.reset_cache()
 
 
 @pytest.mark.usefixtures("disk_cache")

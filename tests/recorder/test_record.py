@@ -1,8 +1,6 @@
 import contextlib
 import logging
 import threading
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -169,25 +167,6 @@ def test_a_program_that_xla_refuses_is_not_a_compile() -> None:
             step.lower(X).compile({"no_such_option": True})
         step(X)
     assert log.counts() == {"step": 1}
-
-
-@pytest.fixture
-def disk_cache(tmp_path: Path) -> Iterator[None]:
-    from jax.experimental.compilation_cache import compilation_cache  # noqa: PLC0415
-
-    settings = {
-        "jax_compilation_cache_dir": str(tmp_path),
-        "jax_persistent_cache_min_entry_size_bytes": -1,
-        "jax_persistent_cache_min_compile_time_secs": 0.0,
-    }
-    before = {name: getattr(jax.config, name) for name in settings}
-    for name, value in settings.items():
-        jax.config.update(name, value)
-    compilation_cache.reset_cache()
-    yield
-    for name, value in before.items():
-        jax.config.update(name, value)
-    compilation_cache.reset_cache()
 
 
 @pytest.mark.usefixtures("disk_cache")

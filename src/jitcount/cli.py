@@ -28,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; the exit code is the program's, or 1 past the limit, or 2 for bad usage."""
     asked = _parser().parse_args(arguments)
     program = list(asked.program)
-    if not program or (asked.module and len(program) < 1):
+    if not program:
         _parser().error("run needs a SCRIPT, or -m and a MODULE")
     if not asked.module and not Path(program[0]).exists():
         _parser().error(f"no such file: {program[0]}")
@@ -119,9 +119,9 @@ def _show_live(explained: Explained) -> None:
     compiled = explained.compile()
     why = [c for c in compiled.causes if c.kind != kinds.FIRST_CALL]
     if why and not compiled.from_disk:
-        what = f"{compiled.function}({', '.join(compiled.signature)})"
         reasons = "; ".join(map(str, why))
-        _say(f"jitcount: {what} at {compiled.call_site}, {seconds(compiled.total_s)}: {reasons}")
+        where = f"{compiled.call} at {compiled.call_site}"
+        _say(f"jitcount: {where}, {seconds(compiled.total_s)}: {reasons}")
 
 
 def summarise_at_exit() -> CompileLog:

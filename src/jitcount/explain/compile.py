@@ -61,6 +61,20 @@ class Compile:
         """Seconds of all three phases."""
         return self.trace_s + self.lower_s + self.compile_s
 
+    @property
+    def call(self) -> str:
+        """The function with what it was given: ``"step(float32[3])"``."""
+        return f"{self.function}({', '.join(self.signature)})"
+
+    def reasons(self) -> list[str]:
+        """Why, and what to do about it, a line each, as errors and failures show it."""
+        lines = []
+        for cause in self.causes:
+            lines.append(f"  because: {cause}")
+            if cause.advice:
+                lines.append(f"  → {cause.advice}")
+        return lines
+
     @classmethod
     def of(cls, seen: Observation, causes: tuple[Cause, ...]) -> Compile:
         """A compile as it was observed, written out, with its causes."""

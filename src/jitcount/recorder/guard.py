@@ -101,14 +101,8 @@ class max_compiles(contextlib.ContextDecorator):  # noqa: N801 (reads as a verb,
         return self._function in {None, explained.observation.function}
 
     def _message(self, compiled: Compile) -> str:
-        what = f"{compiled.function}({', '.join(compiled.signature)})"
-        allowed = self._rule()
-        lines = [f"{what} would be compiled at {compiled.call_site}, and {allowed}"]
-        for cause in compiled.causes:
-            lines.append(f"  because: {cause}")
-            if cause.advice:
-                lines.append(f"  → {cause.advice}")
-        return "\n".join(lines)
+        headline = f"{compiled.call} would be compiled at {compiled.call_site}, and {self._rule()}"
+        return "\n".join([headline, *compiled.reasons()])
 
     def _rule(self) -> str:
         of = f" of {self._function}" if self._function else ""

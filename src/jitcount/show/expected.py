@@ -30,11 +30,5 @@ def differences_text(
             rows.add_row(name, str(expected.get(name, 0)), str(found.get(name, 0)))
         parts.append(render(rows))
     for compiled in surplus:
-        parts.append(
-            f"{compiled.function}({', '.join(compiled.signature)}) at {compiled.call_site}"
-        )
-        for cause in compiled.causes:
-            parts.append(f"  because: {cause}")
-            if cause.advice:
-                parts.append(f"  → {cause.advice}")
+        parts += [f"{compiled.call} at {compiled.call_site}", *compiled.reasons()]
     return "\n".join(parts)

@@ -29,7 +29,7 @@ class _AfterJax:
 
             def load_and_start(module: Any) -> None:
                 load(module)
-                from jitcount.cli import summarise_at_exit  # noqa: PLC0415
+                from jitcount.commands.run import summarise_at_exit  # noqa: PLC0415
 
                 summarise_at_exit()
 

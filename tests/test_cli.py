@@ -102,8 +102,8 @@ def test_ctrl_c_ends_the_program_and_the_summary_is_shown(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["run"], "jitcount: error: run needs a SCRIPT, or -m and a MODULE"),
-        (["run", "nowhere.py"], "jitcount: error: no such file: nowhere.py"),
+        (["run"], "jitcount run: error: run needs a SCRIPT, or -m and a MODULE"),
+        (["run", "nowhere.py"], "jitcount run: error: no such file: nowhere.py"),
         (["run", "--max", "-1", "x.py"], "error: argument --max: "),
     ],
 )

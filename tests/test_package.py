@@ -59,6 +59,7 @@ ROOMS = [
     "show",
     "suite",
     "pytest_plugin",
+    "commands",
     "cli",
     "__main__",
 ]

@@ -1,38 +1,22 @@
-"""The command: ``jitcount run SCRIPT`` runs a program as ``python SCRIPT`` would, and counts."""
+"""The command: ``jitcount run``, also as ``python -m jitcount``; its parts are in `commands`."""
 
 from __future__ import annotations
 
 import argparse
-import atexit
-import os
-import runpy
-import signal
-import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jitcount.explain import cause as kinds
-from jitcount.explain import explaining
-from jitcount.ledger.ledger import entries, write_ledger
-from jitcount.recorder.record import record
-from jitcount.show.text import seconds
+from jitcount.commands import run
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from jitcount.explain.explaining import Explained
-    from jitcount.recorder.log import CompileLog
+_COMMANDS = (run,)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; the exit code is the program's, or 1 past the limit, or 2 for bad usage."""
+    """Run the command: 0 good, 1 a difference or a failure found, 2 bad usage."""
     asked = _parser().parse_args(arguments)
-    program = list(asked.program)
-    if not program:
-        _parser().error("run needs a SCRIPT, or -m and a MODULE")
-    if not asked.module and not Path(program[0]).exists():
-        _parser().error(f"no such file: {program[0]}")
-    return _run(asked, program)
+    return int(asked.do(asked))
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -40,97 +24,6 @@ def _parser() -> argparse.ArgumentParser:
         prog="jitcount", description="Count, explain and price the compiles of a JAX program."
     )
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    run = commands.add_parser(
-        "run",
-        help="run a program, then show what it compiled and why",
-        usage="jitcount run [--live] [--max N] [--ledger FILE] (SCRIPT | -m MODULE) [ARGS]...",
-    )
-    run.add_argument("--live", action="store_true", help="show each recompile as it happens")
-    run.add_argument("--max", type=_count, metavar="N", help="exit 1 past so many compiles")
-    run.add_argument("--ledger", type=Path, metavar="FILE", help="keep all compiles in a file")
-    run.add_argument("-m", dest="module", action="store_true", help="run a module, as python -m")
-    run.add_argument("program", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+    for command in _COMMANDS:
+        command.add(commands)
     return parser
-
-
-def _count(text: str) -> int:
-    if not text.isdigit():
-        raise argparse.ArgumentTypeError(f"{text!r} is not a count of 0 or more")
-    return int(text)
-
-
-def _run(asked: argparse.Namespace, program: list[str]) -> int:
-    if asked.live:
-        explaining.listen(_show_live)
-    with record() as log:
-        code = _as_python_would(program, is_module=asked.module)
-    _say(str(log))
-    if asked.ledger:
-        write_ledger(asked.ledger, {program[0]: entries(log.compiles)})
-    if asked.max is not None and log.count() > asked.max:
-        _say(f"jitcount: {log.count()} compiles, and --max allows {asked.max}")
-        code = code or 1
-    if code == -signal.SIGINT:  # the shell must see that it was Ctrl-C
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-        os.kill(os.getpid(), signal.SIGINT)
-    return code
-
-
-def _as_python_would(program: list[str], *, is_module: bool) -> int:
-    """Run a program in this process; returns its exit code."""
-    sys.argv = program
-    sys.path[0] = str(Path.cwd()) if is_module else str(Path(program[0]).resolve().parent)
-    try:
-        if is_module:
-            runpy.run_module(program[0], run_name="__main__", alter_sys=True)
-        else:
-            runpy.run_path(program[0], run_name="__main__")
-    except SystemExit as end:
-        return _exit_code(end)
-    except KeyboardInterrupt:
-        _show_traceback()
-        return -signal.SIGINT
-    except BaseException:  # noqa: BLE001 (whatever it is, the program's user sees it as ever)
-        _show_traceback()
-        return 1
-    return 0
-
-
-def _exit_code(end: SystemExit) -> int:
-    if end.code is None:
-        return 0
-    if isinstance(end.code, int):
-        return end.code
-    _say(str(end.code))
-    return 1
-
-
-def _show_traceback() -> None:
-    """Show the exception at hand without our own frames and those of `runpy`."""
-    kind, error, traceback = sys.exc_info()
-    ours = {__file__, runpy.__file__, "<frozen runpy>"}
-    while traceback is not None and traceback.tb_frame.f_code.co_filename in ours:
-        traceback = traceback.tb_next
-    if kind is not None and error is not None:
-        sys.excepthook(kind, error.with_traceback(traceback), traceback)
-
-
-def _show_live(explained: Explained) -> None:
-    compiled = explained.compile()
-    why = [c for c in compiled.causes if c.kind != kinds.FIRST_CALL]
-    if why and not compiled.from_disk:
-        reasons = "; ".join(map(str, why))
-        where = f"{compiled.call} at {compiled.call_site}"
-        _say(f"jitcount: {where}, {seconds(compiled.total_s)}: {reasons}")
-
-
-def summarise_at_exit() -> CompileLog:
-    """Record from now on, and show the summary when the process ends: ``JITCOUNT=1``."""
-    log = record().__enter__()
-    atexit.register(lambda: _say(str(log)))
-    return log
-
-
-def _say(text: str) -> None:
-    """Speak beside the program, whose own output may be read by another one."""
-    print(text, file=sys.stderr, flush=True)  # noqa: T201

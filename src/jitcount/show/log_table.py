@@ -23,7 +23,7 @@ _MOST_CAUSES = 4
 _MOST_ARRAYS = 6
 
 
-def log_table(compiles: Sequence[Compile]) -> str:
+def log_table(compiles: Sequence[Compile], columns: int | None = None) -> str:
     """A headline with the totals, the compiles in order, and what to fix first."""
     if not compiles:
         return "nothing was compiled"
@@ -34,7 +34,7 @@ def log_table(compiles: Sequence[Compile]) -> str:
     if worst := hotspots(compiles)[:_MOST_HOTSPOTS]:
         parts += ["", "Worth fixing first"]
         parts += [line for hotspot in worst for line in _hotspot_lines(hotspot)]
-    return render(*parts)
+    return render(*parts, columns=columns)
 
 
 def _rows(compiles: Sequence[Compile]) -> Table:

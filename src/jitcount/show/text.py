@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import io
 import os
-import shutil
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from rich import box
 from rich.console import Console
@@ -19,16 +18,24 @@ if TYPE_CHECKING:
 _UNWATCHED = 1000
 
 
-def width() -> int:
-    """Columns of the terminal; for a pipe as many as the text wants, or as COLUMNS says."""
-    if "COLUMNS" in os.environ or (sys.stdout is not None and sys.stdout.isatty()):
-        return shutil.get_terminal_size().columns
-    return _UNWATCHED
+def width(stream: TextIO | None = None) -> int:
+    """Columns of the terminal that `stream` (stdout) is; a pipe has as many as the text wants.
+
+    COLUMNS in the environment says otherwise, for a terminal and for a pipe.
+    """
+    asked = os.environ.get("COLUMNS", "")
+    if asked.isdigit() and int(asked):
+        return int(asked)
+    try:
+        return os.get_terminal_size((stream or sys.stdout).fileno()).columns or _UNWATCHED
+    except (AttributeError, OSError, ValueError):  # no stream, no terminal, closed
+        return _UNWATCHED
 
 
-def render(*parts: RenderableType) -> str:
+def render(*parts: RenderableType, columns: int | None = None) -> str:
     """Text without colour codes, without trailing blanks, without a final line break."""
-    console = Console(file=io.StringIO(), width=width(), color_system=None, highlight=False)
+    columns = columns or width()
+    console = Console(file=io.StringIO(), width=columns, color_system=None, highlight=False)
     with console.capture() as capture:
         for part in parts:
             console.print(part, markup=False, soft_wrap=isinstance(part, str))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 
 from jitcount.ledger.environment import environment
@@ -25,7 +25,7 @@ def pytest_configure() -> None:
 
 def pytest_benchmark_update_machine_info(machine_info: dict[str, Any]) -> None:
     # pytest-benchmark's own description has no device in it: runs of two backends would mix.
-    machine_info["jax"] = dataclasses.asdict(environment()) | {"text": str(environment())}
+    machine_info["jax"] = msgspec.to_builtins(environment()) | {"text": str(environment())}
 
 
 @pytest.fixture(params=VARIANTS)

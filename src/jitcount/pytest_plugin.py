@@ -7,20 +7,34 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import jax
+import msgspec
 import pytest
 
 from jitcount.explain import explaining
+from jitcount.ledger import budget, ledger
 from jitcount.ledger.budget import Budget, Counts, read_budget, write_budget
-from jitcount.ledger.files import FileError
-from jitcount.ledger.ledger import Entry, entries, write_ledger
+from jitcount.ledger.environment import environment
+from jitcount.ledger.files import FileError, require_replaceable
+from jitcount.ledger.ledger import (
+    CaseEntry,
+    CompileEntry,
+    Ledger,
+    count_compiles,
+    entries,
+    write_ledger,
+)
 from jitcount.recorder.log import CompileLog
-from jitcount.show.expected import differences_text
-from jitcount.show.text import render, seconds, table, times
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
+    from collections.abc import Generator, Iterator, Sequence
+
+    from jitcount.explain.compile import Compile
 
 _LOG = pytest.StashKey[CompileLog]()
+
+# A report travels as plain text from a worker of pytest-xdist.
+_ENCODER = msgspec.json.Encoder()
+_DECODER = msgspec.json.Decoder(tuple[CompileEntry, ...])
 
 
 def log_of(item: pytest.Item) -> CompileLog:
@@ -34,6 +48,7 @@ def isolate(item: pytest.Item) -> None:
     chosen = item.config.getoption("jitcount_isolation") or item.config.getini("compile_isolation")
     if chosen == "clear":
         jax.clear_caches()
+        explaining.new_history()  # else each test would be told that its caches were cleared
     elif chosen != "none":
         raise pytest.UsageError(f"compile_isolation is {chosen!r}; it can be clear or none")
 
@@ -55,20 +70,26 @@ def check(item: pytest.Item) -> None:
     for marker in item.iter_markers("compiles"):
         expected = _expected_counts(marker)
         if log.counts() != expected:
-            _fail(f"{item.name} must compile exactly what its marker names", expected, log)
+            _fail(f"{item.name} must compile exactly what its marker names", expected, log.compiles)
     for marker in item.iter_markers("max_compiles"):
         limit = _limit(marker)
         if log.count() > limit:
-            _fail(f"{item.name} may compile {limit} at most, and compiled {log.count()}", None, log)
+            _fail(
+                f"{item.name} may compile {limit} at most, and compiled {log.count()}",
+                None,
+                log.compiles,
+            )
     if item.get_closest_marker("no_compiles") and log.count():
-        _fail(f"{item.name} must compile nothing, and compiled {log.count()}", {}, log)
+        _fail(f"{item.name} must compile nothing, and compiled {log.count()}", {}, log.compiles)
     run = item.config.pluginmanager.get_plugin("jitcount-run")
     if run is not None:
         run.check(item, log)
 
 
-def _fail(headline: str, expected: Counts | None, log: CompileLog) -> None:
-    pytest.fail(differences_text(headline, expected, log.compiles), pytrace=False)
+def _fail(headline: str, expected: Counts | None, compiles: Sequence[Compile]) -> NoReturn:
+    from jitcount.show.expected import differences_text  # noqa: PLC0415 (only printing needs rich)
+
+    pytest.fail(differences_text(headline, expected, compiles), pytrace=False)
 
 
 def _expected_counts(marker: pytest.Mark) -> Counts:
@@ -100,38 +121,49 @@ class Run:
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
         self._is_worker = hasattr(config, "workerinput")
-        self._ledger = config.getoption("jitcount_ledger")
+        named = config.getoption("jitcount_ledger")
+        self._ledger = Path(named) if named else None
         self._update = bool(config.getoption("jitcount_update"))
         self._with_eager = bool(config.getini("compile_budget_eager"))
         named = config.getoption("jitcount_budget") or config.getini("compile_budget")
         self._budget_file = config.rootpath / named if named else None
-        self._budget = self._read_budget()
-        self._found: dict[str, list[Entry]] = {}
+        try:
+            self._budget = self._prepare_files()
+        except FileError as error:
+            pytest.exit(str(error), 2)
+        self._found: dict[str, tuple[CompileEntry, ...]] = {}
         self._unused: list[str] = []
 
-    def _read_budget(self) -> Budget | None:
-        if self._update and self._budget_file is None:
-            pytest.exit("--compile-update needs --compile-budget=FILE, or compile_budget", 2)
-        if self._budget_file is None or self._update:
+    def _prepare_files(self) -> Budget | None:
+        """Read the budget, and see that what will be written replaces nothing of others."""
+        if self._ledger is not None:
+            require_replaceable(self._ledger, ledger.KIND)
+        if self._update:
+            if self._budget_file is None:
+                raise FileError("--compile-update needs --compile-budget=FILE, or compile_budget")
+            require_replaceable(self._budget_file, budget.KIND)
             return None
-        try:
-            return read_budget(self._budget_file)
-        except FileError as error:
-            hint = "; --compile-update makes one" if not self._budget_file.exists() else ""
-            pytest.exit(f"{error}{hint}", 2)
+        if self._budget_file is None:
+            return None
+        if not self._budget_file.exists():
+            raise FileError(f"{self._budget_file}: is not there; --compile-update makes one")
+        return read_budget(self._budget_file)
 
     def check(self, item: pytest.Item, log: CompileLog) -> None:
         """Fail a test that compiles more than its budget."""
         if self._budget is None:
             return
-        found = _budgeted(entries(log.compiles), with_eager=self._with_eager)
+        found = count_compiles(entries(log.compiles), with_eager=self._with_eager)
         over = self._budget.surplus(item.nodeid, found)
         if over:
             allowed = dict(self._budget.tests.get(item.nodeid, {}))
             over_text = ", ".join(f"{name} {count}" for name, count in over.items())
             headline = f"{item.name} compiles more than its budget (over by {over_text})"
+            if self._budget.jax != jax.__version__:
+                made_with = f"the budget was made with JAX {self._budget.jax}"
+                headline += f"; {made_with}, and this is {jax.__version__}"
             kept = [c for c in log.compiles if self._with_eager or not c.eager]
-            pytest.fail(differences_text(headline, allowed, kept), pytrace=False)
+            _fail(headline, allowed, kept)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(
@@ -140,17 +172,18 @@ class Run:
         """Put what a test compiled into its report, which travels from a worker."""
         report = yield
         if call.when == "call":
-            report.jitcount = entries(log_of(item).compiles)
+            report.jitcount = _ENCODER.encode(entries(log_of(item).compiles)).decode()
         return report
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Gather what the tests compiled, whichever worker ran them."""
-        found = getattr(report, "jitcount", None)
-        if self._is_worker or found is None:
+        sent = getattr(report, "jitcount", None)
+        if self._is_worker or sent is None:
             return
+        found = _DECODER.decode(sent)
         self._found[report.nodeid] = found
         if self._budget is not None:
-            counts = _budgeted(found, with_eager=self._with_eager)
+            counts = count_compiles(found, with_eager=self._with_eager)
             for name, count in self._budget.unused(report.nodeid, counts).items():
                 self._unused.append(f"{report.nodeid}: {name} {count} fewer")
 
@@ -158,11 +191,18 @@ class Run:
         """Write the files that were asked for."""
         if self._is_worker:
             return
+        try:
+            self._write()
+        except FileError as error:
+            pytest.exit(str(error), 2)
+
+    def _write(self) -> None:
         if self._ledger:
-            write_ledger(Path(self._ledger), self._found)
+            cases = {test: CaseEntry(compiles=found) for test, found in self._found.items()}
+            write_ledger(self._ledger, Ledger(environment=environment(), cases=cases))
         if self._update and self._budget_file is not None:
             tests = {
-                test: _budgeted(found, with_eager=self._with_eager)
+                test: count_compiles(found, with_eager=self._with_eager)
                 for test, found in self._found.items()
             }
             write_budget(self._budget_file, tests)
@@ -174,6 +214,8 @@ class Run:
         most = self._config.getoption("jitcount_show")
         if most:
             terminalreporter.section("compiles")
+            from jitcount.show.costliest import costliest  # noqa: PLC0415 (it needs rich)
+
             terminalreporter.write_line(costliest(self._found, most))
         if self._unused:
             terminalreporter.section("fewer compiles than budgeted")
@@ -182,27 +224,3 @@ class Run:
             terminalreporter.write_line("--compile-update takes them out of the budget")
         if self._update:
             terminalreporter.write_line(f"wrote the compile budget {self._budget_file}")
-
-
-def _budgeted(found: list[Entry], *, with_eager: bool) -> Counts:
-    counts: Counts = {}
-    for entry in found:
-        if not entry["from_disk"] and (with_eager or not entry["eager"]):
-            counts[entry["function"]] = counts.get(entry["function"], 0) + 1
-    return counts
-
-
-def costliest(found: dict[str, list[Entry]], most: int) -> str:
-    """The costliest compiles of a run, as a table."""
-    every = [(test, entry) for test, compiles in found.items() for entry in compiles]
-    rows = table("time", "function", "cause", "test", right=("time",))
-    for test, entry in sorted(every, key=lambda pair: -_cost(pair[1]))[:most]:
-        why = "; ".join(cause["sentence"] for cause in entry["causes"])
-        rows.add_row(seconds(_cost(entry)), entry["function"], why, test)
-    made = [entry for _, entry in every if not entry["from_disk"]]
-    total = seconds(sum(_cost(entry) for _, entry in every))
-    return render(f"{times(len(made), 'compile')} in {times(len(found), 'test')}, {total}", rows)
-
-
-def _cost(entry: Entry) -> float:
-    return float(entry["trace_s"] + entry["lower_s"] + entry["compile_s"])

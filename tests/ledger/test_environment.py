@@ -1,7 +1,7 @@
-import dataclasses
 import platform
 
 import jax
+import msgspec
 
 from jitcount.ledger.environment import environment
 
@@ -17,7 +17,7 @@ def test_describes_the_backend_at_hand() -> None:
 
 
 def test_reads_as_one_line() -> None:
-    found = dataclasses.replace(
+    found = msgspec.structs.replace(
         environment(),
         platform="gpu",
         device_kind="NVIDIA H100",
@@ -32,4 +32,4 @@ def test_reads_as_one_line() -> None:
         "gpu (8 × NVIDIA H100): jax 0.10.2, jaxlib 0.10.2, jax-cuda12-plugin 0.10.2, "
         "Python 3.11.7, Linux x86_64"
     )
-    assert str(dataclasses.replace(found, device_count=1)).startswith("gpu (NVIDIA H100): ")
+    assert str(msgspec.structs.replace(found, device_count=1)).startswith("gpu (NVIDIA H100): ")

@@ -55,6 +55,16 @@ def failure(output: str) -> str:
     return found[1].strip()
 
 
+def whole(output: str) -> str:
+    """All that was printed, with the times taken out, and with them what depends on their width."""
+    output = re.sub(r"[\d.]+ ?(s|ms|µs)\b", "TIME", output)
+    return re.sub(r"(?<= TIME) =+$|^=+ (?=.* in TIME)", "", output, flags=re.MULTILINE)
+
+
+def golden(name: str) -> str:
+    return (Path(__file__).parent / name).read_text(encoding="utf-8")
+
+
 def test_the_fixture_is_a_log_of_the_call_phase(project: Project) -> None:
     project.write(
         "test_it.py",
@@ -145,67 +155,13 @@ def test_own_error():
 """
 
 
-@pytest.fixture(scope="module")
-def failures(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """What each failing test of one run shows."""
-    project = Project(tmp_path_factory.mktemp("failing"))
+def test_each_failure_shows_expected_against_found_and_the_surplus_with_its_cause(
+    project: Project,
+) -> None:
     project.write("test_it.py", FAILING)
     done = project.run()
-    assert done.returncode == 1
-    report = done.stdout.partition("short test summary")[0]
-    parts = re.split(r"^_+ (test_\w+) _+$", report, flags=re.MULTILINE)
-    return {
-        name: text.strip().rstrip("= ") for name, text in zip(parts[1::2], parts[2::2], strict=True)
-    }
-
-
-def test_a_failure_shows_expected_against_found_and_the_surplus_with_its_cause(
-    failures: dict[str, str],
-) -> None:
-    assert failures["test_surplus"] == (
-        "test_surplus must compile exactly what its marker names\n"
-        "function   expected   found\n"
-        "───────────────────────────\n"
-        "step              1       2\n"
-        "step(float32[5]) at test_it.py:14 in test_surplus\n"
-        "  because: axis 0 of x went from 3 to 5: float32[3] became float32[5]\n"
-        "  → pad axis 0 of x to one length, or to a few (buckets)"
-    )
-
-
-def test_a_marker_that_names_a_function_that_never_compiles_lists_what_did(
-    failures: dict[str, str],
-) -> None:
-    assert failures["test_misspelt"].splitlines()[3:5] == [
-        "stpe              1       0",
-        "step              0       1",
-    ]
-
-
-BY_FUNCTION = "takes counts by function, as in compiles(step=2, add=1)"
-
-
-@pytest.mark.parametrize(
-    ("test", "message"),
-    [
-        ("test_at_most", "test_at_most may compile 1 at most, and compiled 2"),
-        ("test_none", "test_none must compile nothing, and compiled 2"),
-        ("test_negative", f"@pytest.mark.compiles {BY_FUNCTION}; it was given (step=-1)"),
-        ("test_nameless", f"@pytest.mark.compiles {BY_FUNCTION}; it was given (2)"),
-        (
-            "test_fraction",
-            "@pytest.mark.max_compiles takes one count, as in max_compiles(3); it was given (1.5)",
-        ),
-    ],
-)
-def test_a_failure_says_first_what_is_wrong(
-    failures: dict[str, str], test: str, message: str
-) -> None:
-    assert failures[test].splitlines()[0] == message
-
-
-def test_a_tests_own_error_comes_first(failures: dict[str, str]) -> None:
-    assert 'KeyError: "the test\'s own"' in failures["test_own_error"]
+    assert (done.returncode, done.stderr) == (1, "")
+    assert whole(done.stdout) == golden("failing.txt")
 
 
 def test_a_count_does_not_depend_on_earlier_tests_unless_one_wants_it(project: Project) -> None:
@@ -278,26 +234,56 @@ def test_a_budget_fails_more_and_reminds_of_fewer(project: Project) -> None:
     project.run("--compile-budget=budget.json", "--compile-update")
     (project.root / "pytest.ini").write_text("[pytest]\ncompile_budget = budget.json\n")
     project.write("test_it.py", BUDGETED.replace("pass", "step(arr(5))"))
-    done = project.run()
-    assert done.returncode == 1
-    assert failure(done.stdout).splitlines()[0] == (
-        "test_quiet compiles more than its budget (over by step 1)"
-    )
+    over = project.run()
+    assert (over.returncode, over.stderr) == (1, "")
+    assert whole(over.stdout) == golden("over_budget.txt")
     project.write("test_it.py", BUDGETED.replace("    step(arr(4))\n", ""))
-    done = project.run()
-    assert done.returncode == 0
-    assert "test_it.py::test_step: step 1 fewer" in done.stdout
+    under = project.run()
+    assert (under.returncode, under.stderr) == (0, "")
+    assert whole(under.stdout) == golden("under_budget.txt")
 
 
-def test_a_budget_that_is_not_there_ends_the_run_with_one_line(project: Project) -> None:
+def test_a_budget_of_another_release_says_so_where_it_fails(project: Project) -> None:
     project.write("test_it.py", BUDGETED)
-    done = project.run("--compile-budget=budget.json")
-    assert done.returncode == 2
-    assert (done.stdout + done.stderr).count("\n") == 1
-    assert "budget.json: cannot be read: No such file or directory; --compile-update makes one" in (
-        done.stdout + done.stderr
+    (project.root / "budget.json").write_text(
+        '{"kind": "jitcount budget", "schema": 1, "jax": "0.1.0", "tests": {}}'
     )
-    assert not (project.root / "budget.json").exists()
+    shown = failure(project.run("--compile-budget=budget.json").stdout)
+    assert shown.splitlines()[0] == (
+        "test_step compiles more than its budget (over by step 2); "
+        f"the budget was made with JAX 0.1.0, and this is {jax.__version__}"
+    )
+
+
+FOREIGN = '{"name": "web"}'
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--compile-budget=none.json"], "none.json: is not there; --compile-update makes one"),
+        (["--compile-update"], "--compile-update needs --compile-budget=FILE, or compile_budget"),
+        (["--compile-budget=foreign.json"], "foreign.json: is not a jitcount budget"),
+        (
+            ["--compile-budget=foreign.json", "--compile-update"],
+            "foreign.json: is not a jitcount budget; it is left as it is",
+        ),
+        (
+            ["--compile-ledger=foreign.json"],
+            "foreign.json: is not a jitcount ledger; it is left as it is",
+        ),
+    ],
+)
+def test_a_file_that_cannot_be_used_ends_the_run_with_one_line(
+    project: Project, arguments: list[str], message: str
+) -> None:
+    project.write("test_it.py", BUDGETED)
+    (project.root / "foreign.json").write_text(FOREIGN)
+    done = project.run(*arguments)
+    shown = (done.stdout + done.stderr).replace(f"{project.root}{os.sep}", "")
+    assert (done.returncode, shown) == (2, f"Exit: {message}\n")
+    assert (project.root / "foreign.json").read_text() == FOREIGN
+    assert not (project.root / "none.json").exists()
 
 
 # --- The ledger, the table, and projects that want none of it
@@ -307,12 +293,12 @@ def test_the_ledger_has_all_compiles_of_all_tests(project: Project) -> None:
     project.write("test_it.py", BUDGETED)
     assert project.run("--compile-ledger=ledger.json").returncode == 0
     ledger = json.loads((project.root / "ledger.json").read_text())
-    assert (ledger["kind"], ledger["schema"]) == ("jitcount ledger", 1)
+    assert (ledger["kind"], ledger["schema"]) == ("jitcount ledger", 2)
     assert ledger["environment"]["jax"] == jax.__version__
     compiles = ledger["cases"]["test_it.py::test_step"]["compiles"]
     assert [c["signature"] for c in compiles] == [["float32[3]"], ["float32[4]"]]
     assert compiles[1]["causes"][0]["kind"] == "shape"
-    assert ledger["cases"]["test_it.py::test_quiet"]["compiles"] == []
+    assert ledger["cases"]["test_it.py::test_quiet"] == {}
 
 
 def test_one_ledger_comes_from_all_workers(project: Project) -> None:

@@ -13,7 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from jitcount.explain import cause as kinds
 from jitcount.explain import explaining
-from jitcount.ledger.ledger import entries, write_ledger
+from jitcount.ledger import ledger
+from jitcount.ledger.environment import environment
+from jitcount.ledger.files import FileError, require_replaceable
+from jitcount.ledger.ledger import CaseEntry, Ledger, entries, write_ledger
 from jitcount.recorder.record import record
 from jitcount.show.log_table import log_table
 from jitcount.show.text import seconds, width
@@ -45,6 +48,11 @@ def _checked(asked: argparse.Namespace) -> int:
         asked.parser.error("run needs a SCRIPT, or -m and a MODULE")
     if not asked.module and not Path(program[0]).exists():
         asked.parser.error(f"no such file: {program[0]}")
+    if asked.ledger:
+        try:
+            require_replaceable(asked.ledger, ledger.KIND)
+        except FileError as error:
+            asked.parser.error(str(error))
     return _run(asked, program)
 
 
@@ -61,7 +69,12 @@ def _run(asked: argparse.Namespace, program: list[str]) -> int:
         code = _as_python_would(program, is_module=asked.module)
     _say_log(log)
     if asked.ledger:
-        write_ledger(asked.ledger, {program[0]: entries(log.compiles)})
+        found = {program[0]: CaseEntry(compiles=entries(log.compiles))}
+        try:
+            write_ledger(asked.ledger, Ledger(environment=environment(), cases=found))
+        except FileError as error:
+            _say(f"jitcount: {error}")
+            code = code or 2
     if asked.max is not None and log.count() > asked.max:
         _say(f"jitcount: {log.count()} compiles, and --max allows {asked.max}")
         code = code or 1

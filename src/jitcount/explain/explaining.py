@@ -112,6 +112,12 @@ def unguard(one: Guard) -> None:
         hearing.ask_before(_on_question if _guards else None)
 
 
+def new_history() -> None:
+    """Begin again as in a new process, for whoever has cleared JAX's caches on purpose."""
+    global _history  # noqa: PLW0603
+    _history = History()
+
+
 @contextlib.contextmanager
 def own_history() -> Iterator[None]:
     """A history of its own for a block, as in a new process; for programs that test causes."""

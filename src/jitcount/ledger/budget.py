@@ -5,36 +5,38 @@ A small file, sorted, one line a function, made to be read in a diff.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import jax
+import msgspec
 
-from jitcount.ledger.files import FileError, read_json, write_json
+from jitcount.ledger.files import read_whole, write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-KIND = "jitcount budget"
-SCHEMA = 1
+KIND: Final = "jitcount budget"
+SCHEMA: Final = 1
 
-Counts = dict[str, int]
+Counts = dict[str, Annotated[int, msgspec.Meta(ge=0)]]
 
 
-@dataclass(frozen=True, slots=True)
-class Budget:
+class Budget(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What the tests of a project may compile, by test and by function."""
 
+    kind: Literal["jitcount budget"] = KIND
+    schema: Literal[1] = SCHEMA
     jax: str
     """The JAX release that it was made with."""
 
-    tests: Mapping[str, Counts]
+    tests: dict[str, Counts]
 
     def surplus(self, test: str, found: Counts) -> Counts:
         """What a test compiled beyond its budget; a test that is not in it has none.
 
-        >>> Budget("0.10.2", {"test_step": {"step": 1}}).surplus("test_step", {"step": 3, "f": 1})
+        >>> budget = Budget(jax="0.10.2", tests={"test_step": {"step": 1}})
+        >>> budget.surplus("test_step", {"step": 3, "f": 1})
         {'step': 2, 'f': 1}
         """
         allowed = self.tests.get(test, {})
@@ -50,26 +52,11 @@ class Budget:
 
 def read_budget(path: Path) -> Budget:
     """Read a budget, strictly."""
-    content = read_json(path, kind=KIND, schema=SCHEMA)
-    tests = content.get("tests")
-    if not isinstance(tests, dict) or not all(map(_are_counts, tests.values())):
-        raise FileError(f"{path}: its tests are not counts by function")
-    return Budget(str(content.get("jax", "unknown")), tests)
+    return read_whole(path, Budget, kind=KIND, schema=SCHEMA)
 
 
 def write_budget(path: Path, tests: Mapping[str, Counts]) -> None:
     """Write a budget; tests that compile nothing are left out."""
-    content = {
-        "kind": KIND,
-        "schema": SCHEMA,
-        "jax": jax.__version__,
-        "tests": {test: dict(sorted(c.items())) for test, c in sorted(tests.items()) if c},
-    }
-    write_json(path, content)
-
-
-def _are_counts(value: object) -> bool:
-    return isinstance(value, dict) and all(
-        isinstance(count, int) and not isinstance(count, bool) and count >= 0
-        for count in value.values()
-    )
+    kept = {test: dict(sorted(counts.items())) for test, counts in sorted(tests.items()) if counts}
+    budget = Budget(jax=jax.__version__, tests=kept)
+    write_whole(path, msgspec.json.format(msgspec.json.encode(budget), indent=2) + b"\n")

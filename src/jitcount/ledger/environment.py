@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import importlib.metadata
+import os
 import platform
-from dataclasses import dataclass
+from pathlib import Path
 
 import jax
+import msgspec
 
 # The distributions that bring a compiler and a runtime for an accelerator.
 _PLUGINS = ("jax-cuda12-plugin", "jax-cuda13-plugin", "jax-rocm7-plugin", "libtpu")
 
+_CONFIG = (
+    "jax_enable_x64",
+    "jax_disable_jit",
+    "jax_default_matmul_precision",
+    "jax_numpy_dtype_promotion",
+    "jax_threefry_partitionable",
+)
 
-@dataclass(frozen=True, slots=True)
-class Environment:
+
+class Environment(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Where a run took place.
 
     >>> environment().jax == jax.__version__
@@ -23,11 +32,21 @@ class Environment:
     platform: str
     device_kind: str
     device_count: int
+    process_count: int
     jax: str
     jaxlib: str
     plugins: dict[str, str]
     python: str
     system: str
+    cpu: str
+    xla_flags: str
+    config: dict[str, str]
+    """The settings of JAX's that results or counts depend on."""
+
+    @property
+    def has_jit(self) -> bool:
+        """Whether what is jitted is compiled as a whole; else, operation by operation."""
+        return self.config.get("jax_disable_jit") != "True"
 
     def __str__(self) -> str:
         devices = self.device_kind
@@ -45,12 +64,26 @@ def environment() -> Environment:
         platform=devices[0].platform,
         device_kind=devices[0].device_kind,
         device_count=len(devices),
+        process_count=jax.process_count(),
         jax=jax.__version__,
         jaxlib=importlib.metadata.version("jaxlib"),
         plugins={name: version for name in _PLUGINS if (version := _version(name))},
         python=platform.python_version(),
         system=f"{platform.system()} {platform.machine()}",
+        cpu=_cpu(),
+        xla_flags=os.environ.get("XLA_FLAGS", ""),
+        config={name: str(jax.config.values[name]) for name in _CONFIG},
     )
+
+
+def _cpu() -> str:
+    """The processor's name; Linux is the only system whose `platform` does not tell it."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor()
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(names, platform.processor())
 
 
 def _version(distribution: str) -> str | None:

@@ -1,0 +1,64 @@
+"""The training step that the suite compiles on every backend."""
+
+import jax
+import numpy as np
+import pytest
+
+import jitcount
+from jitcount.suite import transformer
+from jitcount.suite.transformer import Sizes
+
+CORNER = [
+    "-0x1.56e0d20000000p-3",
+    "0x1.30089a0000000p-3",
+    "-0x1.1342040000000p-10",
+    "-0x1.010d800000000p-3",
+]
+TOKENS = [54, 63, 55, 6]
+
+
+def test_a_step_compiles_once_however_often_it_is_made() -> None:
+    state = transformer.init()
+    with jitcount.record() as log:
+        for seed in range(3):
+            state, _ = transformer.step(state, transformer.tokens(seed=seed))
+    assert log.counts() == {"step": 1}
+    assert int(state.steps) == 3
+
+
+def test_it_learns() -> None:
+    state, batch = transformer.init(), transformer.tokens()
+    losses = []
+    for _ in range(20):
+        state, loss = transformer.step(state, batch)
+        losses.append(float(loss))
+    assert losses[0] == pytest.approx(np.log(64), rel=0.1)
+    assert losses[-1] < losses[0] - 0.3
+
+
+def test_every_weight_has_a_gradient() -> None:
+    state, _ = transformer.step(transformer.init(), transformer.tokens())
+    assert all(np.any(leaf != 0) for leaf in jax.tree.leaves(state.mean))
+
+
+def test_weights_and_tokens_are_the_same_to_the_bit_everywhere() -> None:
+    state = transformer.init()
+    corner = state.parameters["layers"][1]["into_hidden"][:2, :2]
+    assert {leaf.dtype.name for leaf in jax.tree.leaves(state)} == {"float32", "int32"}
+    assert [float(x).hex() for x in corner.ravel()] == CORNER
+    assert transformer.tokens()[0, :4].tolist() == TOKENS
+
+
+@pytest.mark.two_devices
+@pytest.mark.parametrize("model", [1, 2])
+def test_sharded_over_devices_it_gives_the_same_loss_and_compiles_once(model: int) -> None:
+    sizes, batch = Sizes(), transformer.tokens()
+    mesh = transformer.mesh_of(jax.devices()[:2], model)
+    step, state, put = transformer.sharded_step(mesh, sizes)
+    with jitcount.record() as log:
+        for _ in range(2):
+            state, loss = step(state, put(batch))
+    assert log.counts() == {"_step": 1}
+    expected, _ = transformer.step(transformer.init(), batch)
+    _, alone = transformer.step(expected, batch)
+    np.testing.assert_allclose(loss, alone, rtol=1e-5)

@@ -1,22 +1,28 @@
-"""The command: ``jitcount run``, also as ``python -m jitcount``; its parts are in `commands`."""
+"""The command: ``jitcount``, also as ``python -m jitcount``; its parts are in `commands`."""
 
 from __future__ import annotations
 
 import argparse
+import os
+import sys
 from typing import TYPE_CHECKING
 
-from jitcount.commands import run
+from jitcount.commands import compare, run, suite
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_COMMANDS = (run,)
+_COMMANDS = (run, suite, compare)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command: 0 good, 1 a difference or a failure found, 2 bad usage."""
     asked = _parser().parse_args(arguments)
-    return int(asked.do(asked))
+    try:
+        return int(asked.do(asked))
+    except BrokenPipeError:  # the reader has seen enough: jitcount compare ... | head
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
 
 
 def _parser() -> argparse.ArgumentParser:

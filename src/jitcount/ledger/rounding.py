@@ -84,10 +84,13 @@ class Rounded:
     __array_ufunc__ = None  # an ndarray to the left of an operator leaves the operation to us
 
     @classmethod
-    def exactly(cls, values: np.ndarray) -> Rounded:
-        """What a program is given."""
+    def exactly(cls, values: np.ndarray, computed_in: str | None = None) -> Rounded:
+        """What a program is given; a backend may take denormals for zeros."""
+        dtype = values.dtype.name
         wide = values.astype(np.float64)
-        return cls(wide, np.zeros_like(wide), values.dtype.name)
+        magnitudes = np.abs(wide)
+        errors = np.where(magnitudes < smallest_normal(dtype), magnitudes, 0.0)
+        return cls(wide, errors, computed_in or dtype)
 
     def _rounded(self, values: np.ndarray, errors: np.ndarray, ulps: float) -> Rounded:
         """The result of an operation: what its operands bring along, then its own rounding."""
@@ -180,7 +183,14 @@ class Rounded:
 
     def matmul(self, other: Rounded, inputs: str | None = None, ulps: float = 0.5) -> Rounded:
         """A product of matrices; `inputs` is the type that operands are rounded to before."""
-        left, right = (self, other) if inputs is None else (self.to(inputs), other.to(inputs))
+        left, right = (
+            (self, other)
+            if inputs is None
+            else (
+                self.to(inputs, self.dtype),
+                other.to(inputs, self.dtype),
+            )
+        )
         size_left = np.abs(left.values) + left.errors
         size_right = np.abs(right.values) + right.errors
         terms = 2 * ulps * self.values.shape[-1]  # a rounding for each product, and for each sum
@@ -188,11 +198,11 @@ class Rounded:
         errors = errors + gamma(math.ceil(terms), self.dtype) * (size_left @ size_right)
         return self._rounded(self.values @ other.values, errors, ulps)
 
-    def to(self, dtype: str) -> Rounded:
-        """Rounded to another type, and computed with in our own again."""
+    def to(self, dtype: str, computed_in: str | None = None) -> Rounded:
+        """Rounded to another type, and computed with in that, or in a third, from then on."""
         half_ulp = unit_roundoff(dtype) * (np.abs(self.values) + self.errors)
         errors = self.errors + half_ulp + smallest_normal(dtype)
-        return Rounded(self.values, errors, self.dtype)
+        return Rounded(self.values, errors, computed_in or dtype)
 
     def exp(self) -> Rounded:
         """Its slope is its value."""

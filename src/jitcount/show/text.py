@@ -35,7 +35,10 @@ def width(stream: TextIO | None = None) -> int:
 def render(*parts: RenderableType, columns: int | None = None) -> str:
     """Text without colour codes, without trailing blanks, without a final line break."""
     columns = columns or width()
-    console = Console(file=io.StringIO(), width=columns, color_system=None, highlight=False)
+    # A test's id or a function's name may look like markup: nothing is.
+    console = Console(
+        file=io.StringIO(), width=columns, color_system=None, highlight=False, markup=False
+    )
     with console.capture() as capture:
         for part in parts:
             console.print(part, markup=False, soft_wrap=isinstance(part, str))

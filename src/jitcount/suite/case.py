@@ -2,58 +2,88 @@
 
 from __future__ import annotations
 
+import statistics
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import jax
 import numpy as np
 
+from jitcount.explain import explaining
+from jitcount.ledger.arrays import encode
+from jitcount.ledger.ledger import CaseEntry, Result, entries
+from jitcount.ledger.numerics import exactly
 from jitcount.recorder.record import record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from jitcount.recorder.log import CompileLog
+    from jitcount.ledger.numerics import Expected
+
+# Calls of a program that is compiled already, for the median.
+_TIMED_CALLS = 5
 
 
-@dataclass(frozen=True, slots=True)
+def _anywhere() -> str:
+    return ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One claim about what JAX compiles, with the program that shows it."""
+    """One claim about what JAX computes and compiles, with the program that shows it."""
 
     id: str
     claim: str
     program: Callable[[], Sequence[jax.Array]]
-    values: Sequence[float]
-    """What the program gives. All partial sums are representable: equal on every backend."""
+    expected: Callable[[], Sequence[Expected]]
+    """What each array that it gives must be; worked out only when it is needed."""
 
     compiles: Mapping[str, int]
     """How often each function is compiled, eager operations too, from empty caches."""
 
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What a case gave on the backend at hand."""
-
-    case: Case
-    values: Sequence[np.ndarray]
-    log: CompileLog
-
-    def differences(self) -> list[str]:
-        """What is not as the case says, a line each; empty when all is."""
-        lines = []
-        found = [value.tolist() for value in self.values]
-        if found != list(self.case.values):
-            lines.append(f"values: expected {list(self.case.values)}, found {found}")
-        if self.log.counts() != dict(self.case.compiles):
-            lines.append(
-                f"compiles: expected {dict(self.case.compiles)}, found {self.log.counts()}"
-            )
-        return lines
+    unsupported: Callable[[], str] = _anywhere
+    """Why the backend at hand cannot run it; empty where it can."""
 
 
-def run_case(case: Case) -> Outcome:
-    """Run a case from empty caches, so that its counts do not depend on what ran before."""
+def exactly_these(*values: float) -> Callable[[], Sequence[Expected]]:
+    """Scalars that are the same on every backend: float32, or int32 for whole numbers."""
+    dtypes = {float: np.float32, int: np.int32}
+    return lambda: [exactly(np.array(value, dtypes[type(value)])) for value in values]
+
+
+def run_case(case: Case, *, timed: bool = False) -> CaseEntry:
+    """Run a case from empty caches, so that nothing depends on what ran before."""
+    if why := case.unsupported():
+        return CaseEntry(unsupported=why)
     jax.clear_caches()
-    with record() as log:
-        values = case.program()
-    return Outcome(case, [np.asarray(value) for value in values], log)
+    with explaining.own_history(), record() as log:
+        try:
+            values = [_on_host(value) for value in case.program()]
+        except Exception as error:  # noqa: BLE001 (a backend that fails one case runs the others)
+            return CaseEntry(compiles=entries(log.compiles), error=_one_line(error))
+    expected = case.expected()
+    return CaseEntry(
+        compiles=entries(log.compiles),
+        expected_compiles=None if jax.config.values["jax_disable_jit"] else dict(case.compiles),
+        results=tuple(Result(encode(v), e) for v, e in zip(values, expected, strict=True)),
+        figures={"cached_s": _cached_seconds(case)} if timed else {},
+    )
+
+
+def _on_host(value: jax.Array) -> np.ndarray:
+    """The numbers; of an array that is spread over processes, those that all of them hold."""
+    return np.asarray(value)
+
+
+def _cached_seconds(case: Case) -> float:
+    seconds = []
+    for _ in range(_TIMED_CALLS):
+        begin = time.perf_counter()
+        jax.block_until_ready(case.program())
+        seconds.append(time.perf_counter() - begin)
+    return statistics.median(seconds)
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(f"{type(error).__name__}: {error}".split())

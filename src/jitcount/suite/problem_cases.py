@@ -12,22 +12,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from jitcount.problem import cache_independent_count
-from jitcount.suite.case import Case
+from jitcount.suite.case import Case, exactly_these
+from jitcount.suite.data import floats, ones
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _RAGGED_LENGTHS = range(1, 21)
-
-
-def ones(length: int, dtype: str = "float32") -> np.ndarray:
-    """A 1-D array whose sum is its length."""
-    return np.ones(length, dtype)
-
-
-def floats(*values: float) -> np.ndarray:
-    """A 1-D float32 array."""
-    return np.array(values, np.float32)
 
 
 def _first_example() -> Sequence[jax.Array]:
@@ -91,87 +82,87 @@ def _inside_jit() -> Sequence[jax.Array]:
 
 PROBLEM_CASES = (
     Case(
-        "first-example",
-        "[1, 2] and [3] give 6.0; two lengths, two compiles of sum",
-        _first_example,
-        values=[6.0],
+        id="first-example",
+        claim="[1, 2] and [3] give 6.0; two lengths, two compiles of sum",
+        program=_first_example,
+        expected=exactly_these(6.0),
         compiles={"sum": 2, "add": 1},
     ),
     Case(
-        "second-example",
-        "[1, 2, 3] and [4, 3, 2, 1] give 16.0",
-        _second_example,
-        values=[16.0],
+        id="second-example",
+        claim="[1, 2, 3] and [4, 3, 2, 1] give 16.0",
+        program=_second_example,
+        expected=exactly_these(16.0),
         compiles={"sum": 2, "add": 1},
     ),
     Case(
-        "same-shape",
-        "the same shape compiles once, however often it is called",
-        _same_shape,
-        values=[6.0, 6.0, 6.0],
+        id="same-shape",
+        claim="the same shape compiles once, however often it is called",
+        program=_same_shape,
+        expected=exactly_these(6.0, 6.0, 6.0),
         compiles={"sum": 1, "add": 1},
     ),
     Case(
-        "second-shape",
-        "a second shape compiles once more; the add of two scalars does not",
-        _second_shape,
-        values=[6.0, 7.0],
+        id="second-shape",
+        claim="a second shape compiles once more; the add of two scalars does not",
+        program=_second_shape,
+        expected=exactly_these(6.0, 7.0),
         compiles={"sum": 2, "add": 1},
     ),
     Case(
-        "back-to-the-first-shape",
-        "going back to the first shape compiles nothing",
-        _back_to_the_first_shape,
-        values=[6.0, 8.0, 6.0],
+        id="back-to-the-first-shape",
+        claim="going back to the first shape compiles nothing",
+        program=_back_to_the_first_shape,
+        expected=exactly_these(6.0, 8.0, 6.0),
         compiles={"sum": 2, "add": 1},
     ),
     Case(
-        "another-dtype",
-        "another dtype compiles the sum and the add again",
-        _another_dtype,
-        values=[6.0, 6],
+        id="another-dtype",
+        claim="another dtype compiles the sum and the add again",
+        program=_another_dtype,
+        expected=exactly_these(6.0, 6),
         compiles={"sum": 2, "add": 2},
     ),
     Case(
-        "mixed-dtypes",
-        "two dtypes are two sums, and one add that promotes",
-        _mixed_dtypes,
-        values=[6.0],
+        id="mixed-dtypes",
+        claim="two dtypes are two sums, and one add that promotes",
+        program=_mixed_dtypes,
+        expected=exactly_these(6.0),
         compiles={"sum": 2, "add": 1},
     ),
     Case(
-        "empty",
-        "an empty array is a shape like any other",
-        _empty,
-        values=[3.0],
+        id="empty",
+        claim="an empty array is a shape like any other",
+        program=_empty,
+        expected=exactly_these(3.0),
         compiles={"sum": 2, "add": 1},
     ),
     Case(
-        "scalar-then-array",
-        "a Python scalar is weakly typed: a 0-d array of the same value compiles again",
-        _scalar_then_array,
-        values=[6.0, 12.0, 6.0],
+        id="scalar-then-array",
+        claim="a Python scalar is weakly typed: a 0-d array of the same value compiles again",
+        program=_scalar_then_array,
+        expected=exactly_these(6.0, 12.0, 6.0),
         compiles={"scale": 2},
     ),
     Case(
-        "ragged-lengths",
-        "20 ragged lengths compile 20 times",
-        _ragged_lengths,
-        values=[2.0 * n for n in _RAGGED_LENGTHS],
+        id="ragged-lengths",
+        claim="20 ragged lengths compile 20 times",
+        program=_ragged_lengths,
+        expected=exactly_these(*(2.0 * n for n in _RAGGED_LENGTHS)),
         compiles={"sum": 20, "add": 1},
     ),
     Case(
-        "wrapper-per-call",
-        "a wrapper made at every call compiles no more often: it only costs dispatch",
-        _wrapper_per_call,
-        values=[7.0, 7.0, 7.0],
+        id="wrapper-per-call",
+        claim="a wrapper made at every call compiles no more often: it only costs dispatch",
+        program=_wrapper_per_call,
+        expected=exactly_these(7.0, 7.0, 7.0),
         compiles={"sum": 2, "add": 1},
     ),
     Case(
-        "inside-jit",
-        "inside another jit it is part of that program",
-        _inside_jit,
-        values=[7.0],
+        id="inside-jit",
+        claim="inside another jit it is part of that program",
+        program=_inside_jit,
+        expected=exactly_these(7.0),
         compiles={"cache_independent_count": 1},
     ),
 )

@@ -1,0 +1,70 @@
+"""``jitcount suite``: the cases on the backend at hand, and one file to take home."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jitcount.ledger import ledger
+from jitcount.ledger.environment import environment
+from jitcount.ledger.files import FileError, require_replaceable
+from jitcount.ledger.findings import findings
+from jitcount.show.progress import progress
+from jitcount.show.suite_table import suite_text
+from jitcount.suite.processes import join_the_others, run_in_processes
+from jitcount.suite.running import chosen, run_suite
+
+if TYPE_CHECKING:
+    import argparse
+
+
+def add(commands: Any) -> None:
+    """Add ``jitcount suite`` to the parser."""
+    parser = commands.add_parser(
+        "suite", help="run the suite's cases on the backend that JAX has here"
+    )
+    parser.add_argument("--ledger", type=Path, metavar="FILE", help="keep what it found")
+    parser.add_argument("--bench", action="store_true", help="time cached calls too")
+    parser.add_argument(
+        "--processes", type=int, default=1, metavar="N", help="compute in N processes together"
+    )
+    parser.add_argument(
+        "cases", nargs="*", metavar="CASE", help="ids, also as patterns (sum-*); all by default"
+    )
+    parser.set_defaults(do=_suite, parser=parser)
+
+
+def _suite(asked: argparse.Namespace) -> int:
+    cases = chosen(asked.cases)
+    if not cases:
+        asked.parser.error(f"no case is called {' or '.join(asked.cases)}")
+    try:
+        if asked.ledger:
+            require_replaceable(asked.ledger, ledger.KIND)
+        if asked.processes > 1:
+            return run_in_processes(asked.processes, _arguments(asked))
+        is_first = join_the_others()
+        where = environment()
+    except (FileError, RuntimeError) as error:  # RuntimeError: a backend that does not start
+        asked.parser.error(" ".join(str(error).split()))
+    print(where, file=sys.stderr)  # noqa: T201
+    begin = time.perf_counter()
+    with progress("suite", len(cases)) as step:
+        found = run_suite(cases, timed=asked.bench, after=lambda case, _: step(case.id))
+    wrong = {case: lines for case, entry in found.cases.items() if (lines := findings(entry))}
+    print(suite_text(found, wrong, time.perf_counter() - begin))  # noqa: T201
+    if asked.ledger and is_first:
+        try:
+            ledger.write_ledger(asked.ledger, found)
+        except FileError as error:
+            asked.parser.error(str(error))
+    return 1 if wrong else 0
+
+
+def _arguments(asked: argparse.Namespace) -> list[str]:
+    """What each of several processes is asked to do."""
+    ledger_of = ["--ledger", str(asked.ledger)] if asked.ledger else []
+    bench = ["--bench"] if asked.bench else []
+    return [*ledger_of, *bench, "--", *asked.cases]

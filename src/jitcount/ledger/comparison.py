@@ -1,0 +1,207 @@
+"""Ledgers side by side: are the results equal, as far as they can be, and the compiles the same?"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from jitcount.ledger.arrays import decode
+from jitcount.ledger.findings import counts_text, findings, share_of_bound
+from jitcount.ledger.numerics import EXACT, judge_pair
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from jitcount.ledger.ledger import CaseEntry, Ledger
+    from jitcount.ledger.numerics import Expected
+
+# Where a case of one ledger stands, as seen from the first ledger that has it.
+SAME = "same"
+NEAR = "near"
+WRONG = "wrong"
+MISSING = "missing"
+UNSUPPORTED = "unsupported"
+
+# References are computed in double precision on each machine: alike, but not to the last bit.
+_ALIKE = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Something that should not be."""
+
+    case: str
+    ledger: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.case} in {self.ledger}: {self.text}"
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One case in one ledger."""
+
+    state: str
+    ulps: int = 0
+    """How far the worst element is from the first ledger's."""
+
+    compile_ratio: float | None = None
+    """Seconds of its compiles, against the first ledger's."""
+
+    figures: Mapping[str, float] | None = None
+    """The same for each benchmark that both have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One case in all ledgers."""
+
+    case: str
+    share: float | None
+    """The most that a ledger uses of the case's bounds; None where all is exact."""
+
+    cells: Sequence[Cell]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What a comparison found."""
+
+    names: Sequence[str]
+    differences: Sequence[Difference]
+    rows: Sequence[Row]
+
+    def changes(self, number: int) -> tuple[int, int, float | None]:
+        """Of a ledger: cases with the first one's bits, and with others; its compile time."""
+        cells = [row.cells[number] for row in self.rows]
+        ratios = [cell.compile_ratio for cell in cells if cell.compile_ratio is not None]
+        states = [cell.state for cell in cells]
+        median = statistics.median(ratios) if ratios else None
+        return states.count(SAME), states.count(NEAR), median
+
+
+def compare(ledgers: Mapping[str, Ledger]) -> Comparison:
+    """Pair up the cases of some ledgers by id; the first ledger that has one is the measure."""
+    cases = dict.fromkeys(case for ledger in ledgers.values() for case in ledger.cases)
+    differences: list[Difference] = []
+    rows = []
+    for case in cases:
+        entries = {name: ledger.cases.get(case) for name, ledger in ledgers.items()}
+        found = _differences(case, entries, ledgers)
+        differences += found
+        wrong = {difference.ledger for difference in found}
+        rows.append(_row(case, entries, wrong))
+    return Comparison(tuple(ledgers), differences, rows)
+
+
+def _differences(
+    case: str, entries: Mapping[str, CaseEntry | None], ledgers: Mapping[str, Ledger]
+) -> list[Difference]:
+    """All that is wrong with one case: in a ledger alone, then against the first that has it."""
+    found = [Difference(case, name, "is missing") for name, entry in entries.items() if not entry]
+    run = {name: entry for name, entry in entries.items() if entry and not entry.unsupported}
+    for name, entry in run.items():
+        found += [Difference(case, name, text) for text in findings(entry)]
+    first_results: tuple[str, CaseEntry] | None = None
+    first_counts: dict[bool, tuple[str, CaseEntry]] = {}
+    for name, entry in run.items():
+        if entry.error:
+            continue
+        measure_name, measure = first_results = first_results or (name, entry)
+        found += [
+            Difference(case, name, f"{text}, unlike in {measure_name}")
+            for text in _unlike(entry, measure)
+        ]
+        # Without jit everything is compiled, operation by operation: that is another program.
+        has_jit = ledgers[name].environment.has_jit
+        counts_name, counted = first_counts.setdefault(has_jit, (name, entry))
+        if entry.counts() != counted.counts():
+            text = f"compiled {counts_text(entry.counts())}"
+            other = f"{counts_text(counted.counts())} in {counts_name}"
+            found.append(Difference(case, name, f"{text}, against {other}"))
+        elif entry.expected_compiles != counted.expected_compiles:
+            text = f"expects other compiles than in {counts_name}"
+            found.append(Difference(case, name, text))
+    return found
+
+
+def _unlike(entry: CaseEntry, measure: CaseEntry) -> list[str]:
+    """How the results of two ledgers differ, beyond what both together may."""
+    if len(entry.results) != len(measure.results):
+        return [f"it has {len(entry.results)} results"]
+    lines = []
+    for number, (one, other) in enumerate(zip(measure.results, entry.results, strict=True)):
+        which = f"result {number} " if len(entry.results) > 1 else "it "
+        if not _are_alike(one.expected, other.expected):
+            lines.append(f"{which}is declared otherwise")
+        elif one.value.shape != other.value.shape:
+            lines.append(f"{which}has the shape {other.value.shape}")
+        else:
+            verdict = judge_pair(one.value, other.value, one.expected)
+            if not verdict.holds:
+                lines.append(f"{which}differs: {verdict}")
+    return lines
+
+
+def _are_alike(one: Expected, other: Expected) -> bool:
+    if one == other:
+        return True
+    if (one.numerics, one.dtype, one.reference.shape, one.reference.dtype) != (
+        other.numerics,
+        other.dtype,
+        other.reference.shape,
+        other.reference.dtype,
+    ):
+        return False
+    if one.numerics == EXACT:
+        return False
+    bound, other_bound = decode(one.bound), decode(other.bound)
+    off = np.abs(decode(one.reference) - decode(other.reference))
+    if off.shape != bound.shape:  # complex: both parts have a bound
+        off = off[..., np.newaxis]
+    return bool(
+        np.all(np.abs(bound - other_bound) <= _ALIKE * bound)
+        and np.all(~np.isfinite(off) | (off <= _ALIKE * bound))
+    )
+
+
+def _row(case: str, entries: Mapping[str, CaseEntry | None], wrong: set[str]) -> Row:
+    measure = next((e for e in entries.values() if e and not e.unsupported and not e.error), None)
+    shares = [share_of_bound(entry) for entry in entries.values() if entry]
+    known = [share for share in shares if share is not None]
+    cells = [_cell(entry, measure, is_wrong=name in wrong) for name, entry in entries.items()]
+    return Row(case, max(known, default=None), cells)
+
+
+def _cell(entry: CaseEntry | None, measure: CaseEntry | None, *, is_wrong: bool) -> Cell:
+    if entry is None:
+        return Cell(MISSING)
+    if entry.unsupported:
+        return Cell(UNSUPPORTED)
+    if is_wrong or measure is None:
+        return Cell(WRONG)
+    verdicts = [
+        judge_pair(one.value, other.value, one.expected)
+        for one, other in zip(measure.results, entry.results, strict=True)
+    ]
+    ulps = max((v.worst.ulps or 0 for v in verdicts if v.worst), default=0)
+    figures = {
+        name: ratio
+        for name, seconds in entry.figures.items()
+        if (ratio := _ratio(seconds, measure.figures.get(name, 0.0))) is not None
+    }
+    state = SAME if all(verdict.share == 0 for verdict in verdicts) else NEAR
+    return Cell(state, ulps, _ratio(_seconds(entry), _seconds(measure)), figures)
+
+
+def _seconds(entry: CaseEntry) -> float:
+    return math.fsum(compiled.total_s for compiled in entry.compiles)
+
+
+def _ratio(seconds: float, measure: float) -> float | None:
+    return seconds / measure if seconds > 0 and measure > 0 else None

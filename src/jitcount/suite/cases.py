@@ -1,0 +1,11 @@
+"""All cases that every backend runs, in the order in which they are run."""
+
+from __future__ import annotations
+
+from jitcount.suite.array_cases import ARRAY_CASES
+from jitcount.suite.model_cases import MODEL_CASES
+from jitcount.suite.problem_cases import PROBLEM_CASES
+from jitcount.suite.sharded_cases import SHARDED_CASES
+from jitcount.suite.sum_cases import SUM_CASES
+
+CASES = (*PROBLEM_CASES, *SUM_CASES, *ARRAY_CASES, *SHARDED_CASES, *MODEL_CASES)

@@ -1,0 +1,70 @@
+"""Training steps of the small transformer, on one device and spread over all of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import jax
+import numpy as np
+
+from jitcount.ledger.numerics import DECLARED, within
+from jitcount.ledger.rounding import Rounded, unit_roundoff
+from jitcount.suite import transformer
+from jitcount.suite.case import Case
+from jitcount.suite.sharded_cases import unless_divided_by
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from jitcount.ledger.numerics import Expected
+
+# The losses of the first three steps in float64; a test computes them anew.
+LOSSES = (4.248620859940867, 4.275654772217352, 4.234354156875231)
+
+# Nobody can prove how far Adam carries a rounding error: that many roundings, for each step.
+_ROUNDINGS = 64
+
+
+def _losses() -> Sequence[jax.Array]:
+    state, losses = transformer.init(), []
+    for number in range(len(LOSSES)):
+        state, loss = transformer.step(state, transformer.tokens(seed=number))
+        losses.append(loss)
+    return losses
+
+
+def _sharded_losses() -> Sequence[jax.Array]:
+    mesh = transformer.mesh_of(jax.devices())
+    step, state, put = transformer.sharded_step(mesh)
+    losses = []
+    for number in range(len(LOSSES)):
+        state, loss = step(state, put(transformer.tokens(seed=number)))
+        losses.append(loss)
+    return losses
+
+
+def _expected() -> list[Expected]:
+    expected = []
+    for number, loss in enumerate(LOSSES):
+        allowed = (number + 1) * _ROUNDINGS * unit_roundoff("float32") * loss
+        expected.append(within(DECLARED, Rounded(np.array(loss), np.array(allowed), "float32")))
+    return expected
+
+
+MODEL_CASES = (
+    Case(
+        id="transformer",
+        claim="three training steps compile once",
+        program=_losses,
+        expected=_expected,
+        compiles={"step": 1},
+    ),
+    Case(
+        id="transformer-sharded",
+        claim="the same with the batch spread over all devices",
+        program=_sharded_losses,
+        expected=_expected,
+        compiles={"_step": 1},
+        unsupported=unless_divided_by(transformer.Sizes().batch),
+    ),
+)

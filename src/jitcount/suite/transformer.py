@@ -91,9 +91,14 @@ def sharded_step(
     jitted = jax.jit(_step, in_shardings=(layout, along_batch), out_shardings=(layout, alone))
     return (
         jitted,
-        jax.device_put(state, layout),
-        lambda batch: jax.device_put(batch, along_batch),
+        jax.tree.map(_placed, state, layout),
+        lambda batch: _placed(batch, along_batch),
     )
+
+
+def _placed(values: np.ndarray, layout: NamedSharding) -> jax.Array:
+    """An array on its devices; `jax.device_put` compiles for those of other processes."""
+    return jax.make_array_from_callback(values.shape, layout, lambda index: values[index])
 
 
 def mesh_of(devices: Sequence[Any], model: int = 1) -> Mesh:

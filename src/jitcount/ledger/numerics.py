@@ -90,11 +90,13 @@ class Worst:
     def __str__(self) -> str:
         """What is wrong, in one line."""
         at = f"[{', '.join(map(str, self.index))}]" if self.index else "the value"
-        ulps = "" if self.ulps is None else f", {self.ulps:,} ulps apart"
+        ulps = "" if self.ulps is None else f", {self.ulps:,} ulp{'s' * (self.ulps != 1)} apart"
         if self.bound == 0:
             return f"{at} is {self.found}, not {self.expected}{ulps}; it must be equal to the bit"
-        times = "not comparable" if math.isinf(self.share) else f"{self.share:.3g} of the bound"
-        return f"{at} is {self.found}, not {self.expected}{ulps}; {times} {self.bound:.3g}"
+        used = f"{self.share:.3g} of"
+        if math.isinf(self.share):
+            used = "not comparable with"
+        return f"{at} is {self.found}, not {self.expected}{ulps}; {used} the bound {self.bound:.3g}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,9 +126,9 @@ def judge(value: Array, expected: Expected) -> Verdict:
 
 def judge_pair(one: Array, other: Array, expected: Expected) -> Verdict:
     """Hold two results of the same case against each other: each may use up its own bound."""
-    return _judge(
-        decode(other), decode(one), 2 * decode(expected.bound), is_exact=expected.numerics == EXACT
-    )
+    bound = decode(expected.bound)
+    both = bound + np.minimum(bound, np.finfo(np.float64).max - bound)  # 2 * bound, but finite
+    return _judge(decode(other), decode(one), both, is_exact=expected.numerics == EXACT)
 
 
 def _wrong_kind(value: Array, expected: Expected) -> str:

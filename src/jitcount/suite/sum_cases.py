@@ -97,11 +97,15 @@ def _sorted() -> np.ndarray:
     return np.sort(np.abs(spread(_LONG)))
 
 
+def _sorted_down() -> np.ndarray:
+    return _sorted()[::-1].copy()
+
+
 ADVERSARIAL: dict[str, tuple[str, Callable[[], np.ndarray]]] = {
     "all-tenths": ("0.1 a hundred thousand times", lambda: np.full(_LONG, 0.1, np.float32)),
     "huge-and-tiny": ("1e8 and 1e-8 in turns", _alternating),
     "ascending": ("sorted, the smallest first", _sorted),
-    "descending": ("sorted, the largest first", lambda: _sorted()[::-1].copy()),
+    "descending": ("sorted, the largest first", _sorted_down),
     "cancelling": ("all but 1.0 cancels out", _cancelling),
     "denormals": ("none is a normal float32", lambda: spread(1_000) * np.float32(1e-38)),
 }

@@ -1,0 +1,151 @@
+"""A comparison finds what it must find: each kind of change is made, and must be named."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+
+from jitcount.ledger.arrays import Array, decode, encode
+from jitcount.ledger.comparison import compare
+from jitcount.ledger.files import FileError
+from jitcount.ledger.ledger import CaseEntry, Ledger, Result, read_ledger, write_ledger
+from jitcount.ledger.numerics import Expected
+
+
+def changed(ledger: Ledger, case: str, **fields: object) -> Ledger:
+    entry = msgspec.structs.replace(ledger.cases[case], **fields)
+    return msgspec.structs.replace(ledger, cases=ledger.cases | {case: entry})
+
+
+def with_value(ledger: Ledger, case: str, change: Callable[[np.ndarray], np.ndarray]) -> Ledger:
+    first, *others = ledger.cases[case].results
+    value = encode(change(decode(first.value)).astype(first.value.dtype))
+    return changed(ledger, case, results=(Result(value, first.expected), *others))
+
+
+def differences(one: Ledger, other: Ledger) -> list[str]:
+    return [str(difference) for difference in compare({"a": one, "b": other}).differences]
+
+
+def test_a_ledger_does_not_differ_from_itself(ledger: Ledger) -> None:
+    compared = compare({"a": ledger, "b": ledger, "c": ledger})
+    assert compared.differences == []
+    assert {cell.state for row in compared.rows for cell in row.cells} == {"same"}
+
+
+def test_what_is_written_can_be_read(ledger: Ledger, tmp_path: Path) -> None:
+    write_ledger(tmp_path / "a.json", ledger)
+    read = read_ledger(tmp_path / "a.json")
+    assert read.environment == ledger.environment
+    assert list(read.cases.items()) == sorted(ledger.cases.items())
+
+
+def test_one_flipped_bit_of_an_exact_value_is_found(ledger: Ledger) -> None:
+    flipped = with_value(ledger, "first-example", lambda v: np.nextafter(v, np.float32(9)))
+    wrong = "the value is 6.00000048, not 6, 1 ulp apart; it must be equal to the bit"
+    assert differences(ledger, flipped) == [
+        f"first-example in b: {wrong}",
+        f"first-example in b: it differs: {wrong}, unlike in a",
+    ]
+
+
+def test_a_reduction_scaled_beyond_its_bound_is_found(ledger: Ledger) -> None:
+    bound = float(decode(ledger.cases["sum-100"].results[0].expected.bound))
+    found = differences(ledger, with_value(ledger, "sum-100", lambda v: v + 2.5 * bound))
+    assert [text.partition(": ")[0] for text in found] == ["sum-100 in b", "sum-100 in b"]
+    assert "of the bound" in found[0]
+
+
+def test_a_reduction_within_its_bound_is_near(ledger: Ledger) -> None:
+    near = with_value(ledger, "sum-100", lambda v: np.nextafter(v, np.float32(100)))
+    compared = compare({"a": ledger, "b": near})
+    assert compared.differences == []
+    cell = next(row.cells[1] for row in compared.rows if row.case == "sum-100")
+    assert (cell.state, cell.ulps) == ("near", 1)
+
+
+def test_another_compile_is_found(ledger: Ledger) -> None:
+    compiles = ledger.cases["first-example"].compiles
+    more = changed(ledger, "first-example", compiles=(*compiles, compiles[0]))
+    assert differences(ledger, more) == [
+        "first-example in b: compiled sum 3, add 1, not sum 2, add 1",
+        "first-example in b: compiled sum 3, add 1, against sum 2, add 1 in a",
+    ]
+
+
+def test_a_missing_case_is_found_unless_it_is_declared_unsupported(ledger: Ledger) -> None:
+    cases = {case: entry for case, entry in ledger.cases.items() if case != "exp"}
+    fewer = msgspec.structs.replace(ledger, cases=cases)
+    assert differences(ledger, fewer) == ["exp in b: is missing"]
+    assert differences(fewer, ledger) == ["exp in a: is missing"]
+    declared = msgspec.structs.replace(
+        ledger, cases=cases | {"exp": CaseEntry(unsupported="no exponentials here")}
+    )
+    assert differences(ledger, declared) == []
+
+
+def test_a_case_that_raised_is_a_difference(ledger: Ledger) -> None:
+    failed = changed(ledger, "exp", error="XlaRuntimeError: no", results=(), compiles=())
+    assert differences(ledger, failed) == ["exp in b: it raised XlaRuntimeError: no"]
+
+
+def test_a_bound_that_one_ledger_widened_is_found(ledger: Ledger) -> None:
+    first = ledger.cases["sum-100"].results[0]
+    wider = msgspec.structs.replace(first.expected, bound=encode(2 * decode(first.expected.bound)))
+    loose = changed(ledger, "sum-100", results=(Result(first.value, wider),))
+    assert differences(ledger, loose) == ["sum-100 in b: it is declared otherwise, unlike in a"]
+
+
+def test_without_jit_counts_are_not_compared(ledger: Ledger) -> None:
+    config = ledger.environment.config | {"jax_disable_jit": "True"}
+    where = msgspec.structs.replace(ledger.environment, config=config)
+    entry = msgspec.structs.replace(ledger.cases["exp"], compiles=(), expected_compiles=None)
+    eager = msgspec.structs.replace(ledger, environment=where, cases=ledger.cases | {"exp": entry})
+    assert differences(ledger, eager) == []
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda text: text[: len(text) // 2], "is not JSON, or is cut short: "),
+        (lambda _: b"", "is not JSON, or is cut short: "),
+        (lambda _: b"[]", "is not a jitcount ledger"),
+        (lambda text: text.replace(b"jitcount ledger", b"other"), "is not a jitcount ledger"),
+        (
+            lambda text: text.replace(b'"schema": 2', b'"schema": 3'),
+            "has schema 3; this jitcount reads 2; a newer jitcount wrote it",
+        ),
+        (
+            lambda text: text.replace(b'"dtype": "float32"', b'"dtype": "float31"', 1),
+            "is a jitcount ledger that has been damaged: ",
+        ),
+        (
+            lambda text: text.replace(b'"platform"', b'"platfrom"', 1),
+            "is a jitcount ledger that has been damaged: ",
+        ),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_refused_with_one_line(
+    ledger: Ledger, tmp_path: Path, damage: Callable[[bytes], bytes], message: str
+) -> None:
+    path = tmp_path / "a.json"
+    write_ledger(path, ledger)
+    path.write_bytes(damage(path.read_bytes()))
+    with pytest.raises(FileError) as raised:
+        read_ledger(path)
+    assert str(raised.value).startswith(f"{path}: {message}")
+    assert "\n" not in str(raised.value)
+
+
+def test_a_bound_must_be_finite_and_fit_its_reference() -> None:
+    number = encode(np.array(1.0))
+    for bound in (np.inf, np.nan, -1.0):
+        with pytest.raises(ValueError, match="a bound that is negative or not finite"):
+            Expected("reduction", "float32", number, encode(np.array(bound)))
+    with pytest.raises(ValueError, match="a bound of another shape than its reference"):
+        Expected("reduction", "float32", number, encode(np.zeros(2)))
+    with pytest.raises(ValueError, match="an unknown class of numerics 'hoped'"):
+        Expected("hoped", "float32", number, encode(np.array(1.0)))
+    assert isinstance(number, Array)

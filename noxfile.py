@@ -32,6 +32,8 @@ nox.options.error_on_missing_interpreters = True
 
 ROOT = Path(__file__).parent
 RESULTS = ROOT / "results"
+VERSIONS = RESULTS / "versions"
+MODES = RESULTS / "modes"
 GROUPS = nox.project.load_toml(ROOT / "pyproject.toml")
 
 
@@ -144,12 +146,21 @@ def group(name: str) -> list[str]:
 
 
 def run_tests(session: nox.Session, backend: Backend) -> None:
-    """Run the tests on a backend; the suite's cases are among them."""
+    """Run the tests on a backend, then the suite's cases, and keep their ledger."""
     require_device(session, backend)
     install(session, backend)
     # Two workers for the CPU; an accelerator is one process's at a time.
     workers = ("-n2", "--dist=worksteal") if backend.name == "cpu" else ()
     session.run("pytest", *workers, *session.posargs, env=environment(backend))
+    if not session.posargs:
+        run_suite(session, RESULTS / f"{backend.name}.json", environment(backend))
+
+
+def run_suite(
+    session: nox.Session, ledger: Path, env: dict[str, str | None], *arguments: str
+) -> None:
+    """Run the suite's cases; fails when a result or a count is wrong."""
+    session.run("jitcount", "suite", "--ledger", str(ledger), *arguments, env=env)
 
 
 def run_benchmarks(session: nox.Session, backend: Backend) -> None:
@@ -218,6 +229,46 @@ RELEASES = {
 }
 
 
+def add_suite(release: str, python: str) -> None:
+    """A session for the suite under one release."""
+
+    def suite_of_release(session: nox.Session) -> None:
+        cpu = BACKENDS["cpu"]
+        session.install(requirement(cpu, release), "-e", ".")
+        run_suite(session, VERSIONS / f"{release}.json", environment(cpu))
+
+    suite_of_release.__doc__ = f"Run the suite's cases under JAX {release}."
+    nox.session(name=f"suite-{release}", python=python, default=False)(suite_of_release)
+
+
+for _release, _python in RELEASES.items():
+    add_suite(_release, _python)
+
+
+@nox.session(default=False, venv_backend="none")
+def versions(session: nox.Session) -> None:
+    """Run the suite under six releases of JAX, then compare: each bit, count and compile time."""
+    shutil.rmtree(VERSIONS, ignore_errors=True)
+    # Notified, not required: where an interpreter is missing that session fails and says so, and
+    # the others are still compared.
+    for release, python in RELEASES.items():
+        session.notify(f"suite-{release}-{python}")
+    session.notify("versions-table")
+
+
+@nox.session(name="versions-table", default=False)
+def versions_table(session: nox.Session) -> None:
+    """Compare the ledgers that ``versions`` left."""
+    session.install("-e", ".")
+    paths = {release: VERSIONS / f"{release}.json" for release in RELEASES}
+    there = [str(path) for path in paths.values() if path.exists()]
+    missing = [release for release, path in paths.items() if not path.exists()]
+    if len(there) > 1:
+        session.run("jitcount", "compare", *there)
+    if missing:
+        session.error(f"no ledger of JAX {', '.join(missing)}: its session above says why")
+
+
 def score_file(release: str) -> Path:
     """Where the score of a release is kept."""
     return RESULTS / f"score-{release}.json"
@@ -248,6 +299,38 @@ def score(session: nox.Session) -> None:
     session.install("-e", ".")
     files = [str(score_file(release)) for release in RELEASES]
     session.run("python", "-m", "jitcount.suite.score", "--join", *files)
+
+
+# More ways to run the same cases on one machine: arguments of the suite, and environment.
+WAYS: dict[str, tuple[tuple[str, ...], dict[str, str | None]]] = {
+    "1-device": ((), {"JAX_NUM_CPU_DEVICES": "1"}),
+    "2-devices": ((), {"JAX_NUM_CPU_DEVICES": "2"}),
+    "8-devices": ((), {"JAX_NUM_CPU_DEVICES": "8"}),
+    "2-processes": (("--processes", "2"), {"JAX_NUM_CPU_DEVICES": "1"}),
+    "x64": ((), {"JAX_ENABLE_X64": "1"}),
+    "eager": ((), {"JAX_DISABLE_JIT": "1"}),
+}
+
+
+@nox.session(default=False)
+def modes(session: nox.Session) -> None:
+    """Run the suite on one machine in six ways (devices, processes, x64, eager), then compare."""
+    cpu = BACKENDS["cpu"]
+    session.install(requirement(cpu, JAX), "-e", ".")
+    shutil.rmtree(MODES, ignore_errors=True)
+    for way, (arguments, settings) in WAYS.items():
+        run_suite(session, MODES / f"{way}.json", environment(cpu) | settings, *arguments)
+    session.run("jitcount", "compare", *(str(MODES / f"{way}.json") for way in WAYS))
+
+
+@nox.session(default=False)
+def compare(session: nox.Session) -> None:
+    """Compare the ledgers that are there, or those named after ``--``."""
+    session.install("-e", ".")
+    ledgers = session.posargs or sorted(map(str, RESULTS.glob("*/*.json"))) + sorted(
+        str(RESULTS / f"{name}.json") for name in BACKENDS if (RESULTS / f"{name}.json").exists()
+    )
+    session.run("jitcount", "compare", *ledgers)
 
 
 @nox.session(default=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
 from dataclasses import dataclass
@@ -75,6 +76,8 @@ class Comparison:
     names: Sequence[str]
     differences: Sequence[Difference]
     rows: Sequence[Row]
+    changed: Mapping[str, Sequence[str]]
+    """By ledger: the cases whose bits are others than in the ledger before it."""
 
     def changes(self, number: int) -> tuple[int, int, float | None]:
         """Of a ledger: cases with the first one's bits, and with others; its compile time."""
@@ -96,7 +99,21 @@ def compare(ledgers: Mapping[str, Ledger]) -> Comparison:
         differences += found
         wrong = {difference.ledger for difference in found}
         rows.append(_row(case, entries, wrong))
-    return Comparison(tuple(ledgers), differences, rows)
+    return Comparison(tuple(ledgers), differences, rows, _changed(ledgers))
+
+
+def _changed(ledgers: Mapping[str, Ledger]) -> dict[str, list[str]]:
+    """Which ledger brought other bits: what a reader of releases in their order wants to know."""
+    names = list(ledgers)
+    return {
+        name: [
+            case
+            for case, entry in ledgers[name].cases.items()
+            if (earlier := ledgers[before].cases.get(case)) is not None
+            and [r.value for r in entry.results] != [r.value for r in earlier.results]
+        ]
+        for before, name in itertools.pairwise(names)
+    }
 
 
 def _differences(

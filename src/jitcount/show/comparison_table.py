@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from jitcount.ledger.comparison import Cell, Comparison
     from jitcount.ledger.ledger import Ledger
 
+# Names of cases in one line.
+_MOST_NAMES = 8
+
 _LEGEND = (
     "= the first ledger's bits   ≈ within the bounds, so many ulps away   ✗ a difference",
     "– unsupported there   × seconds of compiles against the first ledger's, never judged",
@@ -26,7 +29,7 @@ def comparison_text(compared: Comparison, ledgers: Mapping[str, Ledger]) -> str:
     """All that a comparison found."""
     parts: list[str | Table] = [_headline(compared)]
     parts += [f"  {difference}" for difference in compared.differences]
-    parts += ["", _ledgers(compared, ledgers), ""]
+    parts += ["", _ledgers(compared, ledgers), "", *_changed(compared), ""]
     if any(cell.figures for row in compared.rows for cell in row.cells):
         parts += [_figures(compared), ""]
     parts += [_matrix(compared), "", *_LEGEND]
@@ -46,6 +49,15 @@ def _ledgers(compared: Comparison, ledgers: Mapping[str, Ledger]) -> Table:
         ratio = "" if median is None else f"{median:.2f}×"
         rows.add_row(name, str(ledger.environment), str(same), str(near), ratio)
     return rows
+
+
+def _changed(compared: Comparison) -> list[str]:
+    lines = ["Results with other bits than in the ledger before:"]
+    for name, cases in compared.changed.items():
+        shown = ", ".join(cases[:_MOST_NAMES])
+        more = len(cases) - _MOST_NAMES
+        lines.append(f"  {name}: {shown or 'none'}{f' and {more} more' if more > 0 else ''}")
+    return lines
 
 
 def _matrix(compared: Comparison) -> Table:

@@ -28,10 +28,10 @@ LEGEND = (
 
 
 def summary(figures: dict[str, Any]) -> str:
-    """Three tables: calls, the compiles of a cold call, ratios."""
+    """Four tables: calls, the compiles of a cold call, ratios, jobs."""
     by_name = {benchmark["name"]: benchmark for benchmark in figures["benchmarks"]}
     where = figures["machine_info"]["jax"]["text"]
-    parts = [_calls(by_name), _compiles(by_name), _ratios(by_name)]
+    parts = [_calls(by_name), _compiles(by_name), _ratios(by_name), _jobs(by_name)]
     return "\n\n".join(filter(None, [f"On {where}", *parts]))
 
 
@@ -77,6 +77,18 @@ def _ratios(by_name: dict[str, Any]) -> str:
             else "DOES NOT HOLD"
         )
         rows.add_row(extra["name"], f"{extra['ratio']:.2f}", f"{limit or ''}", verdict)
+    return render(rows) if rows.rows else ""
+
+
+def _jobs(by_name: dict[str, Any]) -> str:
+    """Jobs that people wait for, with the longest that they should."""
+    rows = table("a job", "median", "at most", "", right=("median", "at most"))
+    for benchmark in by_name.values():
+        extra = benchmark["extra_info"]
+        if "limit_s" in extra:
+            median, limit = benchmark["stats"]["median"], extra["limit_s"]
+            verdict = "holds" if median <= limit else "DOES NOT HOLD"
+            rows.add_row(extra["name"], seconds(median), seconds(limit), verdict)
     return render(rows) if rows.rows else ""
 
 

@@ -33,3 +33,6 @@ def test_reads_as_one_line() -> None:
         "Python 3.11.7, Linux x86_64"
     )
     assert str(msgspec.structs.replace(found, device_count=1)).startswith("gpu (NVIDIA H100): ")
+    config = {"jax_enable_x64": "True", "jax_disable_jit": "True"}
+    other = msgspec.structs.replace(found, process_count=2, config=config)
+    assert str(other).startswith("gpu (8 × NVIDIA H100 in 2 processes, x64, without jit): ")

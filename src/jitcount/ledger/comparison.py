@@ -10,15 +10,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jitcount.ledger.arrays import decode
-from jitcount.ledger.findings import counts_text, findings, share_of_bound
+from jitcount.ledger.arrays import decode, parts
+from jitcount.ledger.findings import counts_text, findings, share_of_bound, verdicts
 from jitcount.ledger.numerics import EXACT, judge_pair
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from jitcount.ledger.ledger import CaseEntry, Ledger
-    from jitcount.ledger.numerics import Expected
+    from jitcount.ledger.numerics import Expected, Verdict
+
+    # Of one case, by ledger.
+    Entries = Mapping[str, CaseEntry | None]
+    Judged = Mapping[str, Sequence[Verdict]]
 
 # Where a case of one ledger stands, as seen from the first ledger that has it.
 SAME = "same"
@@ -95,10 +99,11 @@ def compare(ledgers: Mapping[str, Ledger]) -> Comparison:
     rows = []
     for case in cases:
         entries = {name: ledger.cases.get(case) for name, ledger in ledgers.items()}
-        found = _differences(case, entries, ledgers)
+        judged = {name: verdicts(entry) for name, entry in entries.items() if entry}
+        found = _differences(case, entries, judged, ledgers)
         differences += found
         wrong = {difference.ledger for difference in found}
-        rows.append(_row(case, entries, wrong))
+        rows.append(_row(case, entries, judged, wrong))
     return Comparison(tuple(ledgers), differences, rows, _changed(ledgers))
 
 
@@ -117,13 +122,13 @@ def _changed(ledgers: Mapping[str, Ledger]) -> dict[str, list[str]]:
 
 
 def _differences(
-    case: str, entries: Mapping[str, CaseEntry | None], ledgers: Mapping[str, Ledger]
+    case: str, entries: Entries, judged: Judged, ledgers: Mapping[str, Ledger]
 ) -> list[Difference]:
     """All that is wrong with one case: in a ledger alone, then against the first that has it."""
     found = [Difference(case, name, "is missing") for name, entry in entries.items() if not entry]
     run = {name: entry for name, entry in entries.items() if entry and not entry.unsupported}
     for name, entry in run.items():
-        found += [Difference(case, name, text) for text in findings(entry)]
+        found += [Difference(case, name, text) for text in findings(entry, judged[name])]
     first_results: tuple[str, CaseEntry] | None = None
     first_counts: dict[bool, tuple[str, CaseEntry]] = {}
     for name, entry in run.items():
@@ -178,19 +183,19 @@ def _are_alike(one: Expected, other: Expected) -> bool:
     if one.numerics == EXACT:
         return False
     bound, other_bound = decode(one.bound), decode(other.bound)
+    reference, other_reference = parts(decode(one.reference)), parts(decode(other.reference))
+    same = (reference == other_reference) | (np.isnan(reference) & np.isnan(other_reference))
     with np.errstate(invalid="ignore", over="ignore"):  # infinite ones and NaNs
-        off = np.abs(decode(one.reference) - decode(other.reference))
-    if off.shape != bound.shape:  # complex: both parts have a bound
-        off = off[..., np.newaxis]
+        off = np.abs(reference - other_reference)
     return bool(
         np.all(np.abs(bound - other_bound) <= _ALIKE * bound)
-        and np.all(~np.isfinite(off) | (off <= _ALIKE * bound))
+        and np.all(same | (off <= _ALIKE * bound))
     )
 
 
-def _row(case: str, entries: Mapping[str, CaseEntry | None], wrong: set[str]) -> Row:
+def _row(case: str, entries: Entries, judged: Judged, wrong: set[str]) -> Row:
     measure = next((e for e in entries.values() if e and not e.unsupported and not e.error), None)
-    shares = [share_of_bound(entry) for entry in entries.values() if entry]
+    shares = [share_of_bound(entry, judged[name]) for name, entry in entries.items() if entry]
     known = [share for share in shares if share is not None]
     cells = [_cell(entry, measure, is_wrong=name in wrong) for name, entry in entries.items()]
     return Row(case, max(known, default=None), cells)
@@ -203,17 +208,17 @@ def _cell(entry: CaseEntry | None, measure: CaseEntry | None, *, is_wrong: bool)
         return Cell(UNSUPPORTED)
     if is_wrong or measure is None:
         return Cell(WRONG)
-    verdicts = [
+    pairs = [
         judge_pair(one.value, other.value, one.expected)
         for one, other in zip(measure.results, entry.results, strict=True)
     ]
-    ulps = max((v.worst.ulps or 0 for v in verdicts if v.worst), default=0)
+    ulps = max((v.worst.ulps or 0 for v in pairs if v.worst), default=0)
     figures = {
         name: ratio
         for name, seconds in entry.figures.items()
         if (ratio := _ratio(seconds, measure.figures.get(name, 0.0))) is not None
     }
-    state = SAME if all(verdict.share == 0 for verdict in verdicts) else NEAR
+    state = SAME if all(pair.share == 0 for pair in pairs) else NEAR
     return Cell(state, ulps, _ratio(_seconds(entry), _seconds(measure)), figures)
 
 

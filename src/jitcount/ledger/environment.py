@@ -52,6 +52,12 @@ class Environment(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
         devices = self.device_kind
         if self.device_count > 1:
             devices = f"{self.device_count} × {devices}"
+        if self.process_count > 1:
+            devices += f" in {self.process_count} processes"
+        if self.config.get("jax_enable_x64") == "True":
+            devices += ", x64"
+        if not self.has_jit:
+            devices += ", without jit"
         versions = {"jax": self.jax, "jaxlib": self.jaxlib, **self.plugins, "Python": self.python}
         shown = ", ".join(f"{name} {version}" for name, version in versions.items())
         return f"{self.platform} ({devices}): {shown}, {self.system}"

@@ -7,18 +7,23 @@ from typing import TYPE_CHECKING
 from jitcount.ledger.numerics import ALMOST_NOTHING, EXACT, judge
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from jitcount.ledger.ledger import CaseEntry
+    from jitcount.ledger.numerics import Verdict
 
 
-def findings(entry: CaseEntry) -> list[str]:
+def verdicts(entry: CaseEntry) -> list[Verdict]:
+    """Each result of an entry, held against what it must be."""
+    return [judge(result.value, result.expected) for result in entry.results]
+
+
+def findings(entry: CaseEntry, judged: Sequence[Verdict] | None = None) -> list[str]:
     """What is not as the case says, a line each; empty when all is."""
     if entry.error:
         return [f"it raised {entry.error}"]
     lines = []
-    for number, result in enumerate(entry.results):
-        verdict = judge(result.value, result.expected)
+    for number, verdict in enumerate(verdicts(entry) if judged is None else judged):
         if not verdict.holds:
             which = f"result {number}: " if len(entry.results) > 1 else ""
             lines.append(f"{which}{verdict}")
@@ -38,10 +43,11 @@ def counts_text(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{name} {count}" for name, count in counts.items()) or "nothing"
 
 
-def share_of_bound(entry: CaseEntry) -> float | None:
+def share_of_bound(entry: CaseEntry, judged: Sequence[Verdict] | None = None) -> float | None:
     """How much of its bounds an entry uses; None where all is exact, or nothing is there."""
-    bounded = [r for r in entry.results if r.expected.numerics != EXACT]
-    return max((judge(r.value, r.expected).share for r in bounded), default=None)
+    pairs = zip(entry.results, verdicts(entry) if judged is None else judged, strict=True)
+    shares = (v.share for result, v in pairs if result.expected.numerics != EXACT)
+    return max(shares, default=None)
 
 
 def share_text(share: float | None) -> str:

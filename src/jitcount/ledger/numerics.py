@@ -126,6 +126,8 @@ def judge(value: Array, expected: Expected) -> Verdict:
 
 def judge_pair(one: Array, other: Array, expected: Expected) -> Verdict:
     """Hold two results of the same case against each other: each may use up its own bound."""
+    if one.data == other.data and one.dtype == other.dtype:
+        return Verdict(holds=True, share=0.0)
     bound = decode(expected.bound)
     both = bound + np.minimum(bound, np.finfo(np.float64).max - bound)  # 2 * bound, but finite
     return _judge(decode(other), decode(one), both, is_exact=expected.numerics == EXACT)

@@ -11,10 +11,9 @@ from jitcount.show.text import render, table, times
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rich.table import Table
-
     from jitcount.ledger.comparison import Cell, Comparison
     from jitcount.ledger.ledger import Ledger
+    from jitcount.show.table import Table
 
 # Names of cases in one line.
 _MOST_NAMES = 8

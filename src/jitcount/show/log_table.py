@@ -10,10 +10,9 @@ from jitcount.show.text import render, seconds, table, times
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rich.table import Table
-
     from jitcount.explain.cause import Cause
     from jitcount.explain.compile import Compile
+    from jitcount.show.table import Table
 
 # More rows than a person reads; the cheapest are left out.
 _MOST_ROWS = 50

@@ -1,18 +1,12 @@
-"""Plain text from rich's tables, at the width of whoever reads it."""
+"""Plain text, with tables, at the width of whoever reads it."""
 
 from __future__ import annotations
 
-import io
 import os
 import sys
-from typing import TYPE_CHECKING, TextIO
+from typing import TextIO
 
-from rich import box
-from rich.console import Console
-from rich.table import Table
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
+from jitcount.show.table import Table
 
 # Where nobody watches (a pipe, a file, a CI log) nothing should be folded to fit.
 _UNWATCHED = 1000
@@ -32,28 +26,18 @@ def width(stream: TextIO | None = None) -> int:
         return _UNWATCHED
 
 
-def render(*parts: RenderableType, columns: int | None = None) -> str:
+def render(*parts: str | Table, columns: int | None = None) -> str:
     """Text without colour codes, without trailing blanks, without a final line break."""
     columns = columns or width()
-    # A test's id or a function's name may look like markup: nothing is.
-    console = Console(
-        file=io.StringIO(), width=columns, color_system=None, highlight=False, markup=False
-    )
-    with console.capture() as capture:
-        for part in parts:
-            console.print(part, markup=False, soft_wrap=isinstance(part, str))
-    return "\n".join(line.rstrip() for line in capture.get().splitlines())
+    lines: list[str] = []
+    for part in parts:
+        lines += part.lines(columns) if isinstance(part, Table) else part.splitlines() or [""]
+    return "\n".join(line.rstrip() for line in lines)
 
 
 def table(*columns: str, right: tuple[str, ...] = ()) -> Table:
     """An empty table in the house style; the columns named in `right` hold figures."""
-    made = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for name in columns:
-        if name in right:
-            made.add_column(name, justify="right", no_wrap=True)
-        else:
-            made.add_column(name, overflow="fold")
-    return made
+    return Table(columns, right)
 
 
 def seconds(value: float) -> str:

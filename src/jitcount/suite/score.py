@@ -119,9 +119,7 @@ def score_table(found: dict[str, dict[str, bool]]) -> str:
     for name, right in found.items():
         rows.add_row(name, *("right" if right[who] else "–" for who in ("jitcount", "jax")))
     ours, theirs = (sum(right[who] for right in found.values()) for who in ("jitcount", "jax"))
-    rows.add_section()
-    rows.add_row(f"right, of {len(found)}", str(ours), str(theirs))
-    return render(rows)
+    return render(rows, "", f"right, of {len(found)}: jitcount {ours}, JAX {theirs}")
 
 
 def releases_table(kept: dict[str, dict[str, dict[str, bool]]]) -> str:

@@ -1,0 +1,42 @@
+"""What it takes to compare six ledgers of five hundred cases, from files to text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from jitcount.ledger.comparison import compare
+from jitcount.ledger.environment import environment
+from jitcount.ledger.ledger import Ledger, read_ledger, write_ledger
+from jitcount.show.comparison_table import comparison_text
+from jitcount.suite.case import run_case
+from jitcount.suite.cases import CASES
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pytest_benchmark.fixture import BenchmarkFixture
+
+_LEDGERS = 6
+_CASES = 500
+
+# Small ones of every class; each is there many times.
+_CHOSEN = ("first-example", "sum-100", "sum-nan", "sum-complex64", "exp", "sum-axis-1", "matmul")
+
+
+@pytest.mark.benchmark(group="jobs")
+def test_comparing_ledgers(benchmark: BenchmarkFixture, tmp_path: Path) -> None:
+    found = [run_case(case) for case in CASES if case.id in _CHOSEN]
+    cases = {f"case-{number}": found[number % len(found)] for number in range(_CASES)}
+    paths = [tmp_path / f"{number}.json" for number in range(_LEDGERS)]
+    for path in paths:
+        write_ledger(path, Ledger(environment=environment(), cases=cases))
+
+    def job() -> str:
+        ledgers = {path.stem: read_ledger(path) for path in paths}
+        return comparison_text(compare(ledgers), ledgers)
+
+    text = benchmark.pedantic(job, rounds=5, warmup_rounds=1)
+    assert text.startswith("0 differences in 500 cases in 6 ledgers\n")
+    benchmark.extra_info.update(name="comparing 6 ledgers of 500 cases", limit_s=1.0)

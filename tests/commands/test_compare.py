@@ -1,0 +1,90 @@
+"""``jitcount compare`` as it is read: differences first, then ledgers by cases."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from jitcount.cli import main
+from jitcount.ledger.ledger import Ledger, read_ledger, write_ledger
+
+
+@pytest.fixture(scope="module")
+def ledgers(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the ledgers of two runs, the second with a count too many and a case less."""
+    folder = tmp_path_factory.mktemp("ledgers")
+    main(["suite", "--ledger", str(folder / "good.json"), "first-example", "max", "exp"])
+    good = read_ledger(folder / "good.json")
+    where = msgspec.structs.replace(
+        good.environment, device_kind="cpu", device_count=1, jax="1", jaxlib="1", python="3",
+        plugins={}, system="Linux", platform="cpu",
+    )  # fmt: skip
+    good = msgspec.structs.replace(good, environment=where)
+    write_ledger(folder / "good.json", good)
+    first = good.cases["first-example"]
+    more = msgspec.structs.replace(first, compiles=(*first.compiles, first.compiles[0]))
+    cases = {"first-example": more, "exp": good.cases["exp"]}
+    bad = Ledger(environment=good.environment, cases=cases)
+    write_ledger(folder / "bad.json", bad)
+    return folder
+
+
+def shown(text: str) -> str:
+    """The text with the ratios taken out, and with them what depends on their width."""
+    text = re.sub(r"\d+\.\d+×", "RATIO", text)
+    return re.sub(r"─+", "─", re.sub(r" {2,}", "  ", text))
+
+
+@pytest.fixture(autouse=True)
+def wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+
+
+def test_ledgers_that_agree(ledgers: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (ledgers / "again.json").write_bytes((ledgers / "good.json").read_bytes())
+    assert main(["compare", str(ledgers / "good.json"), str(ledgers / "again.json")]) == 0
+    assert shown(capsys.readouterr().out) == (Path(__file__).parent / "agree.txt").read_text()
+
+
+def test_differences_come_first_and_the_exit_code_is_1(
+    ledgers: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["compare", str(ledgers / "good.json"), str(ledgers / "bad.json")]) == 1
+    lines = shown(capsys.readouterr().out).splitlines()
+    assert lines[:4] == [
+        "3 differences in 3 cases in 2 ledgers",
+        "  first-example in bad: compiled sum 3, add 1, not sum 2, add 1",
+        "  first-example in bad: compiled sum 3, add 1, against sum 2, add 1 in good",
+        "  max in bad: is missing",
+    ]
+    assert lines[-6:-3] == [
+        "exp  0.13  = RATIO  = RATIO",
+        "first-example  exact  = RATIO  ✗",
+        "max  exact  = RATIO  missing",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["good.json"], "jitcount compare: error: compare needs two ledgers or more"),
+        (["good.json", "none.json"], "none.json: cannot be read: No such file or directory"),
+        (["good.json", "foreign.json"], "foreign.json: is not a jitcount ledger"),
+    ],
+)
+def test_what_cannot_be_compared_is_one_clear_line_and_exit_2(
+    ledgers: Path, arguments: list[str], message: str
+) -> None:
+    (ledgers / "foreign.json").write_text('{"name": "web"}')
+    done = subprocess.run(  # noqa: S603
+        [sys.executable, "-m", "jitcount", "compare", *arguments],
+        cwd=ledgers,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.splitlines()[-1] == message

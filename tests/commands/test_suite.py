@@ -1,0 +1,96 @@
+"""``jitcount suite``: the cases, and the file to take home."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import jax
+import pytest
+
+from jitcount.cli import main
+from jitcount.ledger.ledger import read_ledger
+from jitcount.suite import case as suite_case
+
+
+def test_it_runs_the_chosen_cases_and_keeps_a_ledger(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    path = tmp_path / "here.json"
+    assert main(["suite", "--bench", "--ledger", str(path), "first-example", "sum-1?"]) == 0
+    times_out = re.sub(r"[\d.]+ (s|ms|µs)\b", "TIME", capsys.readouterr().out)
+    shown = re.sub(r"─+", "─", re.sub(r" {2,}", "  ", times_out))
+    assert shown == (
+        "case  class  bound used  compiles  compile time  cached\n"
+        "─\n"
+        "first-example  exact  exact  sum 2, add 1  TIME  TIME  holds\n"
+        "sum-10  reduction  0.13  sum 2, add 1  TIME  TIME  holds\n"
+        "\n"
+        "2 cases held, 0 did not, 0 unsupported, in TIME\n"
+    )
+    ledger = read_ledger(path)
+    assert sorted(ledger.cases) == ["first-example", "sum-10"]
+    assert ledger.environment.platform == jax.default_backend()
+    assert ledger.cases["sum-10"].figures.keys() == {"cached_s"}
+    assert ledger.cases["sum-10"].counts() == {"sum": 2, "add": 1}
+
+
+def test_a_case_that_fails_is_shown_and_the_others_run(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = suite_case._on_host
+    monkeypatch.setattr(suite_case, "_on_host", lambda value: real(value) * 2)
+    assert main(["suite", "first-example", "max"]) == 1
+    apart = "8,388,608 ulps apart; it must be equal to the bit"
+    assert capsys.readouterr().out.splitlines()[-3:-1] == [
+        f"  first-example: the value is 12, not 6, {apart}",
+        f"  max: the value is 0.999993205, not 0.499996603, {apart}",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nothing-*"], "jitcount suite: error: no case is called nothing-*"),
+        (
+            ["--ledger", "{}/foreign.json", "exp"],
+            "jitcount suite: error: {}/foreign.json: is not a jitcount ledger; it is left as it is",
+        ),
+    ],
+)
+def test_bad_usage_is_one_clear_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+) -> None:
+    (tmp_path / "foreign.json").write_text("{}")
+    with pytest.raises(SystemExit) as raised:
+        main(["suite", *(argument.format(tmp_path) for argument in arguments)])
+    assert raised.value.code == 2
+    assert capsys.readouterr().err.splitlines()[-1] == message.format(tmp_path)
+
+
+def test_several_processes_compute_together_and_one_speaks(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "jitcount",
+            "suite",
+            "--processes",
+            "2",
+            "--ledger",
+            "both.json",
+            "sharded-sum-whole",
+            "sharded-sum",
+        ],
+        cwd=tmp_path,
+        env=os.environ | {"JAX_NUM_CPU_DEVICES": "1", "JAX_PLATFORMS": "cpu"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("2 cases held, 0 did not, 0 unsupported") == 1
+    where = read_ledger(tmp_path / "both.json").environment
+    assert (where.process_count, where.device_count) == (2, 2)

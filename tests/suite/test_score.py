@@ -32,10 +32,10 @@ def test_nothing_is_printed_while_jax_explains(capfd: pytest.CaptureFixture[str]
 def test_the_table_adds_up() -> None:
     found = {"shape": {"jitcount": True, "jax": True}, "device": {"jitcount": True, "jax": False}}
     assert score.score_table(found).splitlines()[2:] == [
-        "shape         right      right",
-        "device        right      –",
+        "shape       right      right",
+        "device      right      –",
         "",
-        "right, of 2   2          1",
+        "right, of 2: jitcount 2, JAX 1",
     ]
 
 

@@ -121,7 +121,7 @@ def fill_history(jitted: Callable[[jax.Array], jax.Array], count: int) -> None:
     """Let the history hold programs of a function, as if they had been compiled."""
     with jitcount.record() as log:
         jitted(array(100_000))
-    program = log._seen[0].observation.program
+    program = log._seen[0][0].observation.program
     assert program is not None
     place = program.facets.index(("shape", "x"))
     for length in range(count - 1):

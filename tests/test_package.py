@@ -52,6 +52,7 @@ def test_every_public_name_has_an_example(name: str) -> None:
 ROOMS = [
     "_jax",
     "observe",
+    "targets",
     "explain",
     "recorder",
     "problem",
@@ -64,8 +65,8 @@ ROOMS = [
     "__main__",
 ]
 
-# `print(log)` needs a table.
-DOORS = {("recorder/log.py", "show")}
+# `print(log)` needs a table, and who waits for a target's compiler may want a progress bar.
+DOORS = {("recorder/log.py", "show"), ("recorder/record.py", "show")}
 
 
 def imports_of(file: Path) -> set[str]:

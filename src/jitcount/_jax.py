@@ -10,6 +10,7 @@ its jaxpr, the function, the device. No public interface tells these.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import operator
 import sys
@@ -128,6 +129,159 @@ def read_lowered_avals(frame: types.FrameType | None) -> Sequence[Any] | None:
     return _locals_near(frame, "_cached_lowering_to_hlo").get("in_avals")
 
 
+@dataclass(frozen=True, slots=True)
+class Lowering:
+    """A lowering that JAX has just made, with all that is needed to make it for another platform.
+
+    No public interface lowers again what a jitted call has traced. The function that stands in the
+    frame does, with the arguments that it has there. A release that takes the frame away, or its
+    argument `platforms`, leaves None: then nothing can be compiled for a target.
+    """
+
+    lower: Callable[..., Any]
+    arguments: dict[str, Any]
+    module: Any
+    """What JAX made: it is what tells which compile belongs to this lowering."""
+
+    settings: tuple[tuple[str, Any], ...]
+    """The settings that a context manager had set."""
+
+    @property
+    def jaxpr(self) -> Any:
+        """The program, as a jaxpr."""
+        return self.arguments["closed_jaxpr"]
+
+
+@dataclass(frozen=True, slots=True)
+class Compilation:
+    """What JAX's frames say of how a module is compiled."""
+
+    module: Any
+    devices: int
+    inputs_may_move: tuple[bool, ...]
+    """Of each argument, whether XLA may choose its sharding."""
+
+    outputs_may_move: tuple[bool, ...]
+    options: dict[str, Any]
+    """The user's `compiler_options`."""
+
+
+def read_lowering(frame: types.FrameType | None) -> Lowering | None:
+    """Read what JAX has just lowered; None where its frame is not as we know it."""
+    found = _frame_near(frame, "_cached_lowering_to_hlo")
+    if found is None:
+        return None
+    code, local = found.f_code, found.f_locals
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    module = getattr(local.get("lowering_result"), "module", None)
+    if module is None or not {"platforms", "closed_jaxpr"} <= set(names) or code.co_freevars:
+        return None
+    # The function itself, without the cache that JAX keeps around it.
+    lower = types.FunctionType(code, found.f_globals)
+    arguments = {name: local[name] for name in names}
+    settings = tuple(
+        (name, value)
+        for name, value in zip(config_names(), config_values(), strict=True)
+        if name.startswith("jax_") and is_set_for_a_block(name)
+    )
+    return Lowering(lower, arguments, module, settings)
+
+
+def read_compilation(frame: types.FrameType | None) -> Compilation | None:
+    """Read how a program is compiled; None where the frame is not as we know it: `jax.pmap`."""
+    found = _frame_near(frame, "_cached_compilation")
+    if found is None:
+        return None
+    local = found.f_locals
+    try:
+        return Compilation(
+            local["computation"],
+            len(local["da"]),
+            tuple(local["allow_prop_to_inputs"]),
+            tuple(local["allow_prop_to_outputs"]),
+            dict(local["compiler_options_kvs"]),
+        )
+    except KeyError:
+        return None
+
+
+def lower_for(lowering: Lowering, platform: str) -> bytes:
+    """Lower for another platform, and write the module as StableHLO bytecode.
+
+    Where it came from in the source is left out: the same program from two lines is the same.
+    Functions and settings that are private: those of JAX's own export, which wants a function and
+    not a jaxpr.
+
+    Raises:
+        Exception: whatever JAX says of a program that the platform has no rule for.
+    """
+    from jax._src.interpreters import mlir as _mlir  # noqa: PLC0415
+    from jaxlib.mlir.passmanager import PassManager  # noqa: PLC0415
+
+    with contextlib.ExitStack() as settings:
+        for name, value in lowering.settings:
+            settings.enter_context(_config.config._value_holders[name](value))  # noqa: SLF001
+        settings.enter_context(jax.log_compiles(False))  # noqa: FBT003 (this one nobody asked for)
+        module = lowering.lower(**{**lowering.arguments, "platforms": (platform,)})[0]
+        with module.context:
+            PassManager.parse("builtin.module(strip-debuginfo)").run(module.operation)
+        return bytes(_mlir.module_to_bytecode(module))
+
+
+# Settings that go into the options of a compile.
+_COMPILE_SETTINGS = (
+    "jax_use_shardy_partitioner",
+    "jax_disable_most_optimizations",
+    "jax_exec_time_optimization_effort",
+    "jax_memory_fitting_effort",
+    "jax_optimization_level",
+    "jax_memory_fitting_level",
+)
+
+
+def compile_settings() -> dict[str, Any]:
+    """The settings of this process that a compile elsewhere needs, as plain values."""
+    values = ((name, jax.config.values.get(name)) for name in _COMPILE_SETTINGS)
+    return {name: v for name, v in values if isinstance(v, bool | int | float | str)}
+
+
+def compile_module(
+    program: bytes | str,
+    devices: Sequence[Any],
+    may_move: tuple[Sequence[bool], Sequence[bool]],
+    options: dict[str, Any],
+    platform: str,
+) -> Any:
+    """Compile a module for devices that need not be there; gives XLA's executable.
+
+    The public way begins with a function, and would lower a second time what has been lowered.
+    """
+    import numpy as np  # noqa: PLC0415
+    from jax._src import compiler as _compiler  # noqa: PLC0415
+    from jax._src.interpreters import mlir as _mlir  # noqa: PLC0415
+    from jaxlib import xla_client  # noqa: PLC0415
+    from jaxlib.mlir import ir  # noqa: PLC0415
+
+    with _mlir.make_ir_context():
+        module = ir.Module.parse(program)
+    client = devices[0].client
+    settings = _compiler.get_compile_options(
+        num_replicas=1,
+        num_partitions=len(devices),
+        device_assignment=np.array(devices, dtype=object).reshape(1, len(devices)),
+        env_options_overrides=options,
+        backend=client,
+    )
+    inputs, outputs = may_move
+    build = settings.executable_build_options
+    build.allow_spmd_sharding_propagation_to_parameters = list(inputs)
+    build.allow_spmd_sharding_propagation_to_output = list(outputs)
+    # As JAX does: a TPU takes so many arguments only as one.
+    settings.parameter_is_tupled_arguments = platform == "tpu" and len(inputs) > 2000
+    together = xla_client.DeviceList(tuple(devices))
+    return _compiler.backend_compile_and_load(client, module, together, settings, [])
+
+
 # From a listener to where JAX lowers or compiles, through `jax.monitoring`, a context manager and
 # a cache.
 _NEAR = 10
@@ -135,13 +289,16 @@ _NEAR = 10
 
 def _locals_near(frame: types.FrameType | None, name: str) -> dict[str, Any]:
     """The local variables of a function of that name, a few frames up; none where it is not."""
+    found = _frame_near(frame, name)
+    return {} if found is None else found.f_locals
+
+
+def _frame_near(frame: types.FrameType | None, name: str) -> types.FrameType | None:
     for _ in range(_NEAR):
-        if frame is None:
-            break
-        if frame.f_code.co_name == name:
-            return frame.f_locals
+        if frame is None or frame.f_code.co_name == name:
+            return frame
         frame = frame.f_back
-    return {}
+    return None
 
 
 def read_tracing(frame: types.FrameType | None) -> JitCall | None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from jitcount.observe.values import signature_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from jitcount.explain.cause import Cause
     from jitcount.observe.observation import Observation
+    from jitcount.targets.result import OnTarget
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +59,9 @@ class Compile:
     causes: tuple[Cause, ...]
     """All that differs from the nearest earlier program of the same function."""
 
+    on: Mapping[str, OnTarget] = field(default_factory=dict, hash=False)
+    """By target, what its compiler said; complete when a block ``record(targets=...)`` ends."""
+
     @property
     def total_s(self) -> float:
         """Seconds of all three phases."""
@@ -76,7 +82,9 @@ class Compile:
         return lines
 
     @classmethod
-    def of(cls, seen: Observation, causes: tuple[Cause, ...]) -> Compile:
+    def of(
+        cls, seen: Observation, causes: tuple[Cause, ...], on: Mapping[str, OnTarget]
+    ) -> Compile:
         """A compile as it was observed, written out, with its causes."""
         return cls(
             function=seen.function,
@@ -89,4 +97,5 @@ class Compile:
             lower_s=seen.lower_s,
             compile_s=seen.compile_s,
             causes=causes,
+            on=on,
         )

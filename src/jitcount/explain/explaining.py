@@ -21,16 +21,18 @@ from jitcount.explain.history import History
 from jitcount.observe import hearing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from jitcount.explain.cause import Cause
     from jitcount.observe.observation import Observation
     from jitcount.observe.program import Program
+    from jitcount.targets.result import OnTarget
 
     Listener = Callable[["Explained"], None]
 
 _logger = logging.getLogger("jitcount")
 _listeners: tuple[Listener, ...] = ()
+_carriers: tuple[Listener, ...] = ()
 _guards: tuple[Guard, ...] = ()
 _asking = threading.Lock()
 _history = History()
@@ -43,9 +45,9 @@ class Explained:
     observation: Observation
     earlier: tuple[Program, ...]
 
-    def compile(self) -> Compile:
-        """Write it out."""
-        return Compile.of(self.observation, self._causes())
+    def compile(self, on: Mapping[str, OnTarget] | None = None) -> Compile:
+        """Write it out, with what the compilers of some targets say of it."""
+        return Compile.of(self.observation, self._causes(), {} if on is None else on)
 
     def _causes(self) -> tuple[Cause, ...]:
         program = self.observation.program
@@ -70,20 +72,28 @@ def causes_of(program: Program, earlier: tuple[Program, ...]) -> tuple[Cause, ..
     return (cleared(program),)
 
 
-def listen(listener: Listener) -> None:
-    """Tell `listener` of every compile, in the thread that compiles, until `forget`."""
-    global _listeners  # noqa: PLW0603 (one history for the process)
+def listen(listener: Listener, *, carries: bool = False) -> None:
+    """Tell `listener` of every compile, in the thread that compiles, until `forget`.
+
+    One that `carries` finds in an observation what it takes to compile the same elsewhere.
+    """
+    global _listeners, _carriers  # noqa: PLW0603 (one history for the process)
     with hearing.lock:
         _listeners = (*_listeners, listener)
+        if carries:
+            _carriers = (*_carriers, listener)
         hearing.hear_lines(wanted=True)
+        hearing.keep_lowerings(wanted=bool(_carriers))
 
 
 def forget(listener: Listener) -> None:
     """Stop telling `listener`."""
-    global _listeners  # noqa: PLW0603
+    global _listeners, _carriers  # noqa: PLW0603
     with hearing.lock:
         _listeners = tuple(other for other in _listeners if other is not listener)
+        _carriers = tuple(other for other in _carriers if other is not listener)
         hearing.hear_lines(wanted=bool(_listeners))
+        hearing.keep_lowerings(wanted=bool(_carriers))
 
 
 class Guard(Protocol):

@@ -47,6 +47,11 @@ def _nobody(observation: Observation) -> None: ...
 _tell: Callable[[Observation], None] = _nobody
 _ask: Callable[[Observation], None] | None = None
 _is_describing = True
+_lowered: dict[int, _jax.Lowering] | None = None
+"""While someone wants to compile for other platforms: the lowerings, by the module that they made.
+
+JAX's caches hold a module for as long as its program; here it is held too, so its id stays its own.
+"""
 
 
 @dataclass
@@ -60,6 +65,9 @@ class _Thread(threading.local):
     """A compile that was observed before it began, because someone asked for that."""
 
     is_allowed: bool = True
+    is_muted: bool = False
+    """What this thread compiles or lowers is our own doing."""
+
     handled: dict[str, int] = field(default_factory=dict)
 
 
@@ -85,6 +93,25 @@ def ask_before(ask: Callable[[Observation], None] | None) -> None:
     global _ask  # noqa: PLW0603 (one ear for the process)
     _ask = ask
     _disk_lines.hear(wanted=ask is not None)
+
+
+def keep_lowerings(*, wanted: bool) -> None:
+    """Keep what it takes to lower each program again, for another platform, or no longer."""
+    global _lowered  # noqa: PLW0603 (one ear for the process)
+    if not wanted:
+        _lowered = None
+    elif _lowered is None:
+        _lowered = {}
+
+
+@contextlib.contextmanager
+def muted() -> Iterator[None]:
+    """Hear nothing of what this thread does, for a block."""
+    before, _thread.is_muted = _thread.is_muted, True
+    try:
+        yield
+    finally:
+        _thread.is_muted = before
 
 
 @contextlib.contextmanager
@@ -124,7 +151,7 @@ def _register() -> None:
 
 
 def _on_begin(event: str, value: float, **about: Any) -> None:  # noqa: ARG001 (as JAX calls it)
-    if event not in _PHASES:
+    if event not in _PHASES or _thread.is_muted:
         return
     _thread.handled[event] = id(sys.exception())
     if event == TRACE:
@@ -156,7 +183,7 @@ def _ask_for(observation: Observation | None) -> None:
 
 
 def _on_event(event: str, **_about: Any) -> None:
-    if event == DISK_HIT:
+    if event == DISK_HIT and not _thread.is_muted:
         _thread.from_disk = True
 
 
@@ -178,7 +205,7 @@ _disk_lines = Lines(_jax.DISK_LOGGER, _on_disk_line)
 
 
 def _on_end(event: str, duration_secs: float, **about: Any) -> None:
-    if event not in _PHASES:
+    if event not in _PHASES or _thread.is_muted:
         return
     try:
         _end_phase(event, duration_secs, _function(about))
@@ -207,11 +234,19 @@ def _end_phase(event: str, seconds: float, function: str) -> None:
         description = _describe(function, trace.program, frame)
         me = threading.get_ident()
         _lowerings.add(Lowered(function, kept_avals, me, trace.seconds, seconds, description))
+        lowered = _lowered
+        if lowered is not None and (lowering := _jax.read_lowering(frame)) is not None:
+            lowered[id(lowering.module)] = lowering
     else:
         observation = _thread.expected or _observed(function, seconds, sys._getframe(2))  # noqa: SLF001
         observation.compile_s = seconds
         observation.from_disk = _thread.from_disk
+        lowered = _lowered
+        if lowered is not None and (compilation := _jax.read_compilation(sys._getframe(2))):  # noqa: SLF001
+            observation.compilation = compilation
+            observation.lowering = lowered.get(id(compilation.module))
         _tell(observation)
+        observation.lowering = observation.compilation = None  # whoever wants them has them
 
 
 def _described_ahead_of_time(function: str, frame: FrameType) -> Program | None:

@@ -6,10 +6,12 @@ import threading
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from jitcount.explain.compile import Compile
     from jitcount.explain.explaining import Explained
+    from jitcount.targets.result import OnTarget
+    from jitcount.targets.session import Session
 
 
 class CompileLog:
@@ -24,21 +26,24 @@ class CompileLog:
     (2, 2, {'<lambda>': 2})
     """
 
-    def __init__(self) -> None:
-        self._seen: list[Explained] = []
+    def __init__(self, targets: Session | None = None) -> None:
+        self._targets = targets
+        self._seen: list[tuple[Explained, Mapping[str, OnTarget]]] = []
         self._compiles: list[Compile] = []
         self._lock = threading.Lock()
 
     def add(self, explained: Explained) -> None:
         """Take one more compile; called by the recorder, from any thread."""
-        self._seen.append(explained)
+        seen = explained.observation
+        on = self._targets.add(seen.lowering, seen.compilation) if self._targets else {}
+        self._seen.append((explained, on))
 
     @property
     def compiles(self) -> Sequence[Compile]:
         """All that XLA compiled, in order; what came from disk instead is marked `from_disk`."""
         with self._lock:
-            for explained in self._seen[len(self._compiles) :]:
-                self._compiles.append(explained.compile())
+            for explained, on in self._seen[len(self._compiles) :]:
+                self._compiles.append(explained.compile(on))
             return tuple(self._compiles)
 
     def count(self, function: str | None = None) -> int:

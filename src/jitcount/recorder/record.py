@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING
 
 from jitcount.explain import explaining
 from jitcount.recorder.log import CompileLog
+from jitcount.targets.installed import require_installed
+from jitcount.targets.names import parse
+from jitcount.targets.session import Session
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from types import TracebackType
 
     from jitcount.explain.explaining import Explained
+    from jitcount.targets.names import Target
 
 
 class record:  # noqa: N801 (reads as a verb where it is used, like `open`)
@@ -28,16 +33,45 @@ class record:  # noqa: N801 (reads as a verb where it is used, like `open`)
     2
 
     The log fills while the block runs.
+
+    With `targets` each program is also compiled for these, by the real compilers and without the
+    devices, beside the block and in processes of their own; the end of the block waits for them.
+    Then ``c.on["tpu:v5e"]`` of each compile ``c`` has that compiler's figures, or its refusal.
+
+    Args:
+        targets: names as ``jitcount targets`` lists them: "tpu:v5e", "cuda:h100:8".
+        keep_hlo: keep each optimised program, as text.
+        timeout: how many seconds one compile for a target may take.
+        progress: show on stderr how far the target compiles are, when that takes a while.
+
+    Raises:
+        ValueError: there is no such target.
+        ImportError: a target's compiler is not installed; the text says how to install it.
     """
 
-    def __init__(self) -> None:
-        self._listeners: list[Callable[[Explained], None]] = []
+    def __init__(
+        self,
+        targets: Sequence[str] = (),
+        *,
+        keep_hlo: bool = False,
+        timeout: float = 600.0,
+        progress: bool = False,
+    ) -> None:
+        self._targets = _known(targets)
+        self._keep_hlo = keep_hlo
+        self._timeout = timeout
+        self._progress = progress
+        self._open: list[tuple[Callable[[Explained], None], Session | None]] = []
 
     def __enter__(self) -> CompileLog:
-        log = CompileLog()
+        session = None
+        if self._targets:
+            session = Session(self._targets, keep_hlo=self._keep_hlo, timeout=self._timeout)
+            session.begin()
+        log = CompileLog(session)
         listener = log.add  # one object: a bound method is a new one each time
-        self._listeners.append(listener)
-        explaining.listen(listener)
+        self._open.append((listener, session))
+        explaining.listen(listener, carries=session is not None)
         return log
 
     def __exit__(
@@ -46,4 +80,34 @@ class record:  # noqa: N801 (reads as a verb where it is used, like `open`)
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        explaining.forget(self._listeners.pop())
+        listener, session = self._open.pop()
+        explaining.forget(listener)
+        if session is None:
+            return
+        if isinstance(error, KeyboardInterrupt):
+            session.stop()
+            return
+        try:
+            self._wait(session)
+        except BaseException:  # Ctrl-C, most likely
+            session.stop()
+            raise
+        session.end()
+
+    def _wait(self, session: Session) -> None:
+        if session.wait(1.0 if self._progress else threading.TIMEOUT_MAX):
+            return
+        # As in `CompileLog`: who wants to see something needs a room on the right.
+        from jitcount.show.waiting import show_waiting  # noqa: PLC0415
+
+        show_waiting(session.progress, session.wait)
+
+
+def _known(names: Sequence[str]) -> tuple[Target, ...]:
+    """The targets of these names, each once, if they can be compiled for."""
+    if isinstance(names, str):
+        raise TypeError(f"targets is a sequence of names: [{names!r}]")
+    found = tuple(parse(name) for name in dict.fromkeys(names))
+    for target in found:
+        require_installed(target)
+    return found

@@ -1,0 +1,1 @@
+"""Compilers without their devices: the same program through XLA:TPU and XLA:GPU, on any machine."""

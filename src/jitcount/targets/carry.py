@@ -1,0 +1,92 @@
+"""From what JAX's frames hold of a program to bytes that travel to a target's compiler."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from jitcount import _jax
+from jitcount.observe import hearing
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from jitcount._jax import Compilation, Lowering
+
+
+class NotCarriedError(Exception):
+    """A program that cannot leave its process; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cargo:
+    """A program, ready to be compiled for one platform."""
+
+    program: bytes
+    """StableHLO bytecode."""
+
+    devices: int
+    """Over how many it is sharded."""
+
+    how: dict[str, Any]
+    """All else that the compile needs, in plain values."""
+
+    @property
+    def key(self) -> str:
+        """The same for the same program."""
+        text = json.dumps([self.devices, self.how], sort_keys=True)
+        return hashlib.sha256(text.encode() + b"\0" + self.program).hexdigest()
+
+
+def carry(lowering: Lowering | None, compilation: Compilation | None, platform: str) -> Cargo:
+    """Lower a program for a platform; jitcount itself hears nothing of that.
+
+    Raises:
+        NotCarriedError: the reason why that cannot be.
+    """
+    if compilation is None:
+        raise NotCarriedError(
+            "not carried over: JAX's frames do not show how it is compiled, as under jax.pmap"
+        )
+    if lowering is None:
+        raise NotCarriedError(
+            "not carried over: it was lowered before the block began, for this machine only; "
+            "call .lower() inside the block, or jax.clear_caches() before it"
+        )
+    if callbacks := sorted(set(_callbacks(lowering.jaxpr))):
+        raise NotCarriedError(
+            f"not carried over: {', '.join(callbacks)} calls back into this Python process"
+        )
+    try:
+        with hearing.muted():
+            program = _jax.lower_for(lowering, platform)
+    except Exception as error:  # JAX has no rule for it, or it is not what we know
+        text = str(error).strip() or type(error).__name__
+        raise NotCarriedError(f"JAX cannot lower it for {platform}: {text}") from error
+    how = {
+        "may_move": [compilation.inputs_may_move, compilation.outputs_may_move],
+        "options": {name: _plain(value) for name, value in compilation.options.items()},
+        "settings": _jax.compile_settings(),
+    }
+    return Cargo(program, compilation.devices, how)
+
+
+def _callbacks(jaxpr: Any) -> Iterator[str]:
+    """The primitives that call Python when the program runs, also in programs inside of it.
+
+    They are known by their names: pure_callback, io_callback, debug_callback, debug_print.
+    """
+    for equation in getattr(jaxpr, "jaxpr", jaxpr).eqns:
+        name = equation.primitive.name
+        if "callback" in name or name == "debug_print":
+            yield name
+        for value in equation.params.values():
+            for part in value if isinstance(value, list | tuple) else (value,):
+                if hasattr(getattr(part, "jaxpr", part), "eqns"):
+                    yield from _callbacks(part)
+
+
+def _plain(value: Any) -> Any:
+    return value if isinstance(value, bool | int | float) else str(value)

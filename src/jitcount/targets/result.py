@@ -1,0 +1,43 @@
+"""What a target's compiler said of one program."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OnTarget:
+    """One program, compiled for a target, or refused; sizes are in bytes and for one device.
+
+    A figure that the compiler does not give is None.
+    """
+
+    target: str
+    """The target's name: ``"tpu:v5e"``."""
+
+    compile_s: float = 0.0
+    """Seconds that the compiler took, to the end or until it refused."""
+
+    error: str | None = None
+    """Why there is no program: what the compiler said, or why it was not asked."""
+
+    argument_bytes: int | None = None
+    output_bytes: int | None = None
+    aliased_bytes: int | None = None
+    """Of the outputs, what lies in donated arguments."""
+
+    temporary_bytes: int | None = None
+    code_bytes: int | None = None
+    flops: float | None = None
+    estimated_s: float | None = None
+    """The compiler's own estimate of how long one run takes."""
+
+    hlo: str | None = None
+    """The optimised program, where it was asked for."""
+
+    @property
+    def memory_bytes(self) -> int | None:
+        """All that a run needs on one device."""
+        parts = (self.argument_bytes, self.output_bytes, self.temporary_bytes, self.code_bytes)
+        known = [part for part in parts if part is not None]
+        return sum(known) - (self.aliased_bytes or 0) if known else None

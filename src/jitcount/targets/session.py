@@ -1,0 +1,150 @@
+"""The target compiles of one block: each program, once for each target, while the block goes on.
+
+A program is lowered for the targets' platforms in a thread of its own, beside the user's program,
+and handed on at once. The results come into dictionaries that are complete when the block ends.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from jitcount.targets.carry import Cargo, NotCarriedError, carry
+from jitcount.targets.compiling import STOPPED, Job, compilers
+from jitcount.targets.result import OnTarget
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from jitcount._jax import Compilation, Lowering
+    from jitcount.targets.names import Target
+
+    Results = dict[str, OnTarget]
+
+
+@dataclass(slots=True)
+class _Program:
+    """What JAX has compiled for this machine."""
+
+    lowering: Lowering | None
+    compilation: Compilation | None
+    results: Results = field(default_factory=dict)
+
+
+class Session:
+    """What one block wants from the compilers."""
+
+    def __init__(self, targets: Sequence[Target], *, keep_hlo: bool, timeout: float) -> None:
+        self._targets = targets
+        self._keep_hlo = keep_hlo
+        self._timeout = timeout
+        self._programs: queue.SimpleQueue[_Program | None] = queue.SimpleQueue()
+        self._changed = threading.Condition()
+        self._results: list[Results] = []
+        self._done = 0
+        self._jobs: dict[str, tuple[Job, list[Results]]] = {}
+        self._is_stopped = False
+
+    def begin(self) -> None:
+        """Get the compilers ready, beside the user's program."""
+        for target in self._targets:
+            compilers().get_ready(target)
+        threading.Thread(target=self._carry_all, name="jitcount carrier", daemon=True).start()
+
+    def add(self, lowering: Lowering | None, compilation: Compilation | None) -> Results:
+        """Take one more program; the results come in as the compilers give them."""
+        program = _Program(lowering, compilation)
+        with self._changed:
+            self._results.append(program.results)
+        self._programs.put(program)
+        return program.results
+
+    def progress(self) -> tuple[int, int]:
+        """How many results there are, and how many there will be."""
+        return self._done, len(self._results) * len(self._targets)
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for the results for so long; whether all are there."""
+        with self._changed:
+            return self._changed.wait_for(self._is_complete, timeout=seconds)
+
+    def end(self) -> None:
+        """Let the carrier go, once all results are there."""
+        self._programs.put(None)
+        names = [target.name for target in self._targets]
+        for results in self._results:  # in the order that they were asked for
+            ordered = {name: results[name] for name in names}
+            results.clear()
+            results.update(ordered)
+
+    def stop(self) -> None:
+        """End everything at once; what has no result yet gets one that says so."""
+        self._is_stopped = True
+        self._programs.put(None)
+        with self._changed:
+            jobs = [job for job, _ in self._jobs.values()]
+        compilers().stop(jobs)
+        with self._changed:
+            for results in self._results:
+                for target in self._targets:
+                    results.setdefault(target.name, OnTarget(target=target.name, error=STOPPED))
+
+    def _is_complete(self) -> bool:
+        done, wanted = self.progress()
+        return done >= wanted
+
+    def _carry_all(self) -> None:
+        while (program := self._programs.get()) is not None and not self._is_stopped:
+            carried: dict[str, Cargo | NotCarriedError] = {}
+            for target in self._targets:
+                if target.platform not in carried:
+                    carried[target.platform] = _try_to_carry(program, target.platform)
+                cargo = carried[target.platform]
+                if isinstance(cargo, NotCarriedError):
+                    self._tell([program.results], OnTarget(target=target.name, error=str(cargo)))
+                else:
+                    self._submit(program, target, cargo)
+            program.lowering = program.compilation = None
+
+    def _submit(self, program: _Program, target: Target, cargo: Cargo) -> None:
+        """Have a program compiled, unless the same one is or was."""
+        key = f"{target.name} {cargo.key}"
+        with self._changed:
+            known = self._jobs.get(key)
+            if known is not None:
+                _, receivers = known
+                finished = receivers[0].get(target.name)
+                if finished is None:
+                    receivers.append(program.results)
+                    return
+            else:
+                receivers = [program.results]
+                job = Job(target, cargo, self._keep_hlo, self._timeout, self._teller(receivers))
+                self._jobs[key] = job, receivers
+                finished = None
+        if finished is not None:
+            self._tell([program.results], finished)
+        else:
+            compilers().submit(job)
+
+    def _teller(self, receivers: list[Results]) -> Callable[[OnTarget], None]:
+        return lambda result: self._tell(receivers, result)
+
+    def _tell(self, receivers: list[Results], result: OnTarget) -> None:
+        with self._changed:
+            for results in receivers:
+                if result.target not in results:
+                    results[result.target] = result
+                    self._done += 1
+            self._changed.notify_all()
+
+
+def _try_to_carry(program: _Program, platform: str) -> Cargo | NotCarriedError:
+    try:
+        return carry(program.lowering, program.compilation, platform)
+    except NotCarriedError as error:
+        return error.with_traceback(None)
+    except Exception as error:  # noqa: BLE001 (it must have a result, whatever happens)
+        return NotCarriedError(f"not carried over: {type(error).__name__}: {error}")

@@ -220,7 +220,8 @@ def lower_for(lowering: Lowering, platform: str) -> bytes:
 
     with contextlib.ExitStack() as settings:
         for name, value in lowering.settings:
-            settings.enter_context(_config.config._value_holders[name](value))  # noqa: SLF001
+            holder: Any = _config.config._value_holders[name]  # noqa: SLF001 (as in reading them)
+            settings.enter_context(holder(value))
         settings.enter_context(jax.log_compiles(False))  # noqa: FBT003 (this one nobody asked for)
         module = lowering.lower(**{**lowering.arguments, "platforms": (platform,)})[0]
         with module.context:

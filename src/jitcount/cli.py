@@ -7,12 +7,12 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from jitcount.commands import compare, run, suite
+from jitcount.commands import compare, run, suite, targets
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_COMMANDS = (run, suite, compare)
+_COMMANDS = (run, suite, compare, targets)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

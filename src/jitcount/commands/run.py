@@ -19,6 +19,7 @@ from jitcount.ledger.files import FileError, require_replaceable
 from jitcount.ledger.ledger import CaseEntry, Ledger, entries, write_ledger
 from jitcount.recorder.record import record
 from jitcount.show.log_table import log_table
+from jitcount.show.target_table import target_tables
 from jitcount.show.text import seconds, width
 
 if TYPE_CHECKING:
@@ -31,11 +32,19 @@ def add(commands: Any) -> None:
     run = commands.add_parser(
         "run",
         help="run a program, then show what it compiled and why",
-        usage="jitcount run [--live] [--max N] [--ledger FILE] (SCRIPT | -m MODULE) [ARGS]...",
+        usage="jitcount run [--live] [--max N] [--ledger FILE] [--target T]... "
+        "(SCRIPT | -m MODULE) [ARGS]...",
     )
     run.add_argument("--live", action="store_true", help="show each recompile as it happens")
     run.add_argument("--max", type=_count, metavar="N", help="exit 1 past so many compiles")
     run.add_argument("--ledger", type=Path, metavar="FILE", help="keep all compiles in a file")
+    run.add_argument(
+        "--target",
+        action="append",
+        default=[],
+        metavar="T",
+        help="compile for this too: tpu:v5e, cuda:h100, ...; jitcount targets lists them",
+    )
     run.add_argument("-m", dest="module", action="store_true", help="run a module, as python -m")
     run.add_argument("program", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     run.set_defaults(do=_checked, parser=run)
@@ -53,7 +62,11 @@ def _checked(asked: argparse.Namespace) -> int:
             require_replaceable(asked.ledger, ledger.KIND)
         except FileError as error:
             asked.parser.error(str(error))
-    return _run(asked, program)
+    try:
+        recorder = record(asked.target, progress=True)
+    except (ValueError, ImportError) as error:
+        asked.parser.error(str(error))
+    return _run(asked, program, recorder)
 
 
 def _count(text: str) -> int:
@@ -62,11 +75,17 @@ def _count(text: str) -> int:
     return int(text)
 
 
-def _run(asked: argparse.Namespace, program: list[str]) -> int:
+def _run(asked: argparse.Namespace, program: list[str], recorder: record) -> int:
     if asked.live:
         explaining.listen(_show_live)
-    with record() as log:
-        code = _as_python_would(program, is_module=asked.module)
+    code = 0
+    try:
+        with recorder as log:
+            code = _as_python_would(program, is_module=asked.module)
+            if code == -signal.SIGINT:
+                raise KeyboardInterrupt  # noqa: TRY301 (then no compiler is waited for)
+    except KeyboardInterrupt:  # in the program, or in that wait
+        code = -signal.SIGINT
     _say_log(log)
     if asked.ledger:
         found = {program[0]: CaseEntry(compiles=entries(log.compiles))}
@@ -140,7 +159,10 @@ def summarise_at_exit() -> CompileLog:
 
 
 def _say_log(log: CompileLog) -> None:
-    _say(log_table(log.compiles, width(sys.stderr)))
+    columns = width(sys.stderr)
+    _say(log_table(log.compiles, columns))
+    if on_targets := target_tables(log.compiles, columns):
+        _say(f"\n{on_targets}")
 
 
 def _say(text: str) -> None:

@@ -40,8 +40,8 @@ def _rows(compiles: Sequence[Compile]) -> Table:
     rows = table("function", "signature", "time", "call site", "cause", right=("time",))
     for compiled in compiles:
         rows.add_row(
-            _name(compiled),
-            _signature(compiled.signature),
+            name_of(compiled),
+            signature_of(compiled.signature),
             seconds(compiled.total_s),
             compiled.call_site,
             _causes(compiled.causes),
@@ -49,7 +49,8 @@ def _rows(compiles: Sequence[Compile]) -> Table:
     return rows
 
 
-def _signature(signature: Sequence[str]) -> str:
+def signature_of(signature: Sequence[str]) -> str:
+    """The arrays that a function was given; of many, the first."""
     if len(signature) <= _MOST_ARRAYS:
         return ", ".join(signature) or "no arrays"
     first = ", ".join(signature[: _MOST_ARRAYS - 1])
@@ -97,7 +98,8 @@ def _headline(compiles: Sequence[Compile]) -> str:
     return f"{times(len(made), 'compile')}{also} in {total} ({phases})"
 
 
-def _name(compiled: Compile) -> str:
+def name_of(compiled: Compile) -> str:
+    """The function, with what is special about its compile."""
     marks = {"eager": compiled.eager, "disk": compiled.from_disk}
     shown = ", ".join(mark for mark, is_so in marks.items() if is_so)
     return f"{compiled.function} ({shown})" if shown else compiled.function

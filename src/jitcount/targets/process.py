@@ -54,16 +54,20 @@ class CompilerProcess:
     """One process; used by one thread at a time, and killed by any."""
 
     def __init__(self) -> None:
-        self._printed = tempfile.TemporaryFile()  # noqa: SIM115 (as long as the process)
-        self._process = subprocess.Popen(  # noqa: S603
-            command(),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._printed,
-            env=environment(),
-            start_new_session=True,  # Ctrl-C is for the user's program, which then ends this one
-        )
+        with contextlib.ExitStack() as on_failure:
+            self._printed = on_failure.enter_context(tempfile.TemporaryFile())
+            self._process = subprocess.Popen(  # noqa: S603
+                command(),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._printed,
+                env=environment(),
+                start_new_session=True,  # Ctrl-C is for the user's program, which ends this one
+            )
+            on_failure.pop_all()
         self._timed_out = False
+        self._told = 0
+        """Up to here, what it has printed belongs to compiles that went well."""
 
     @property
     def pid(self) -> int:
@@ -90,6 +94,7 @@ class CompilerProcess:
             timer.cancel()
         if answer is None:
             raise CompilerEndedError(self._how_it_ended(timeout))
+        self._told = os.fstat(self._printed.fileno()).st_size
         return answer
 
     def kill(self) -> None:
@@ -130,7 +135,7 @@ class CompilerProcess:
 
     def _tail(self) -> str:
         end = self._printed.seek(0, os.SEEK_END)
-        self._printed.seek(max(0, end - _TAIL_BYTES))
+        self._printed.seek(max(self._told, end - _TAIL_BYTES))
         lines = self._printed.read().decode(errors="replace").splitlines()
         telling = [x.rstrip() for x in lines if x.strip() and not any(c in x for c in _CHATTER)]
         return "\n".join(telling[-_TAIL_LINES:])

@@ -1,0 +1,47 @@
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from jitcount.targets import compiling, pipe, process
+from jitcount.targets.compiling import Compilers
+from jitcount.targets.installed import is_installed
+from jitcount.targets.names import parse
+
+
+@pytest.fixture
+def fake_command() -> list[str]:
+    """How a compiler is started that misbehaves on demand."""
+    return [sys.executable, "-S", str(Path(__file__).parent / "fake_compiler.py"), pipe.__file__]
+
+
+@pytest.fixture
+def own_compilers(monkeypatch: pytest.MonkeyPatch) -> Iterator[Compilers]:
+    """Compilers of the test's own, ended with it."""
+    made = Compilers()
+    monkeypatch.setattr(compiling, "_compilers", made)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def fake_compilers(
+    own_compilers: Compilers,
+    fake_command: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> Compilers:
+    """The target "cpu" is that compiler."""
+    monkeypatch.setattr(process, "command", lambda: fake_command)
+    monkeypatch.chdir(tmp_path)
+    return own_compilers
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A test marked ``aot(target, ...)`` needs the compilers of these targets."""
+    for item in items:
+        for marker in item.iter_markers("aot"):
+            for target in map(parse, marker.args):
+                if not is_installed(target):
+                    item.add_marker(pytest.mark.skip(reason=f"no compiler for {target.name}"))

@@ -1,0 +1,47 @@
+"""A compiler that behaves as badly as the program's name says; knows nothing of JAX."""
+
+import importlib.util
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+import_path = Path(sys.argv[1])
+spec = importlib.util.spec_from_file_location("pipe", import_path)
+assert spec is not None
+assert spec.loader is not None
+pipe = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(pipe)
+
+
+def main() -> None:
+    while (message := pipe.receive(sys.stdin.buffer)) is not None:
+        asked, program = message
+        if "program" not in asked:
+            pipe.send(sys.stdout.buffer, {})
+            continue
+        sys.stderr.write("compiling\n")
+        sys.stderr.flush()
+        if b"jit_crash" in program:
+            sys.stderr.write("Check failed: no mercy\n")
+            sys.stderr.flush()
+            os.abort()
+        if b"jit_killed" in program:
+            os.kill(os.getpid(), signal.SIGKILL)
+        if b"jit_leaves" in program:
+            sys.exit(3)
+        if b"jit_hang" in program:
+            Path("hanging").write_text(str(os.getpid()))
+            time.sleep(600)
+        if b"jit_garbage" in program:
+            sys.stdout.buffer.write(b"\1" + 15 * b"\0" + b"?")
+            sys.stdout.buffer.flush()
+        if b"jit_refused" in program:
+            pipe.send(sys.stdout.buffer, {"compile_s": 0.25, "error": "UNIMPLEMENTED: not so"})
+        else:
+            figures = {"compile_s": 0.5, "argument_bytes": len(program), "flops": os.getpid()}
+            pipe.send(sys.stdout.buffer, figures, b"HLO" if asked["keep_hlo"] else b"")
+
+
+main()

@@ -1,0 +1,51 @@
+"""What is said where a compiler is missing."""
+
+import pytest
+
+import jitcount
+from jitcount.targets import installed
+from jitcount.targets.names import parse
+
+
+@pytest.fixture
+def nothing_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(installed, "_is_there", lambda _module: False)
+
+
+@pytest.mark.usefixtures("nothing_installed")
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        (
+            "tpu:v5e",
+            'tpu:v5e needs XLA:TPU, which is not installed: pip install "jax[tpu]"',
+        ),
+        (
+            "cuda:h100:8",
+            'cuda:h100:8 needs XLA:GPU, which is not installed: pip install "jax[cuda12-local]"',
+        ),
+    ],
+)
+def test_a_missing_compiler_is_one_line_with_the_command_before_the_block(
+    name: str, message: str
+) -> None:
+    with pytest.raises(ImportError) as caught:
+        jitcount.record(targets=["cpu", name])
+    assert str(caught.value) == message
+
+
+def test_an_unknown_target_is_said_before_the_block() -> None:
+    with pytest.raises(ValueError, match=r"^unknown target 'tpu:v9'; known are "):
+        jitcount.record(targets=["tpu:v9"])
+
+
+def test_one_name_instead_of_a_list_is_said() -> None:
+    with pytest.raises(TypeError) as caught:
+        jitcount.record(targets="tpu:v5e")
+    assert str(caught.value) == "targets is a sequence of names: ['tpu:v5e']"
+
+
+def test_a_module_that_is_there_is_found_and_one_that_is_not_is_not() -> None:
+    assert installed._is_there("jax.numpy")
+    assert not installed._is_there("jax_plugins_that_nobody_has.xla_cuda12")
+    assert installed.is_installed(parse("cpu"))

@@ -1,0 +1,221 @@
+"""A compiler that misbehaves spoils one compile, and nothing else."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+
+import jitcount
+from jitcount.recorder.log import CompileLog
+from jitcount.targets.compiling import Compilers
+from jitcount.targets.result import OnTarget
+
+X = np.ones(3, np.float32)
+PRINTED = "it last printed:\ncompiling"
+
+
+def named(name: str) -> Callable[[object], object]:
+    def program(x: jax.Array) -> jax.Array:
+        return 2 * x
+
+    program.__name__ = name
+    return jax.jit(program)
+
+
+def compile_all(*names: str, timeout: float = 60.0) -> CompileLog:
+    with jitcount.record(targets=["cpu"], timeout=timeout) as log:
+        for name in names:
+            named(name)(X)
+    return log
+
+
+def result(log: CompileLog, name: str) -> OnTarget:
+    (found,) = (c.on["cpu"] for c in log.compiles if c.function == name)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("crash", f"the compiler was ended by SIGABRT; {PRINTED}\nCheck failed: no mercy"),
+        ("killed", f"the compiler was ended by SIGKILL; {PRINTED}"),
+        ("leaves", f"the compiler ended with exit code 3; {PRINTED}"),
+        ("refused", "UNIMPLEMENTED: not so"),
+    ],
+)
+@pytest.mark.usefixtures("fake_compilers")
+def test_a_compile_that_goes_wrong_has_the_reason_and_the_others_go_on(
+    name: str, message: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    jax.devices()  # JAX's own plugins print when they are looked for
+    capfd.readouterr()
+    log = compile_all("good", name, "better")
+    assert result(log, name).error == message
+    good, better = result(log, "good"), result(log, "better")
+    assert (good.error, better.error, better.compile_s) == (None, None, 0.5)
+    is_same_process = good.flops == better.flops
+    assert is_same_process is (name == "refused")
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.usefixtures("fake_compilers")
+def test_a_refusal_keeps_the_seconds_until_then() -> None:
+    refused = result(compile_all("refused"), "refused")
+    assert refused == OnTarget(target="cpu", compile_s=0.25, error="UNIMPLEMENTED: not so")
+
+
+@pytest.mark.usefixtures("fake_compilers")
+def test_an_answer_that_is_none_spoils_only_its_compile() -> None:
+    log = compile_all("garbage", "better")
+    assert result(log, "garbage").error is not None
+    assert result(log, "better").error is None
+
+
+@pytest.mark.usefixtures("fake_compilers")
+def test_a_compile_that_hangs_is_stopped_and_the_others_go_on() -> None:
+    log = compile_all("hang", "better", timeout=1.5)
+    assert result(log, "hang").error == (
+        f"the compiler was stopped: it took longer than 1.5 s; {PRINTED}"
+    )
+    assert result(log, "better").error is None
+
+
+@pytest.mark.usefixtures("fake_compilers")
+def test_a_compiler_that_cannot_be_started_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    from jitcount.targets import process  # noqa: PLC0415
+
+    monkeypatch.setattr(process, "command", lambda: ["/nowhere/python"])
+    error = result(compile_all("good"), "good").error
+    assert error == (
+        "the compiler could not be started: [Errno 2] No such file or directory: '/nowhere/python'"
+    )
+
+
+@pytest.mark.usefixtures("fake_compilers")
+def test_the_same_program_is_compiled_once_and_all_get_the_result() -> None:
+    program = named("good")
+    with jitcount.record(targets=["cpu"]) as log:
+        for _ in range(3):
+            program(X)
+            jax.clear_caches()
+    first, *others = [c.on["cpu"] for c in log.compiles]
+    assert len(others) == 2
+    assert all(other is first for other in others)
+
+
+def test_a_second_compiler_starts_only_when_many_wait(
+    fake_compilers: Compilers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jitcount.targets.compiling.cores", lambda: 2)
+    with jitcount.record(targets=["cpu"]):
+        named("good")(X)
+    assert len(fake_compilers.pids()) == 1
+    compile_all(*[f"program_{number}" for number in range(12)])
+    assert 1 <= len(fake_compilers.pids()) <= 2
+
+
+def test_a_compiler_stays_for_the_next_block(fake_compilers: Compilers) -> None:
+    compile_all("good")
+    before = fake_compilers.pids()
+    jax.clear_caches()
+    compile_all("better")
+    assert fake_compilers.pids() == before
+
+
+@pytest.mark.usefixtures("fake_compilers")
+def test_an_exception_in_the_block_is_the_users_and_the_results_are_there() -> None:
+    with pytest.raises(ZeroDivisionError), jitcount.record(targets=["cpu"]) as log:  # noqa: PT012
+        named("good")(X)
+        raise ZeroDivisionError
+    assert result(log, "good").error is None
+
+
+@pytest.mark.usefixtures("fake_compilers")
+def test_ctrl_c_in_the_block_waits_for_nothing() -> None:
+    begin = time.monotonic()
+    with pytest.raises(KeyboardInterrupt), jitcount.record(targets=["cpu"]) as log:  # noqa: PT012
+        named("hang")(X)
+        raise KeyboardInterrupt
+    assert time.monotonic() - begin < 30
+    assert result(log, "hang").error == "stopped before it was compiled"
+
+
+def has_ended(pid: int, within: float = 15.0) -> bool:
+    end = time.monotonic() + within
+    while time.monotonic() < end:
+        try:
+            os.kill(pid, 0)
+            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+            if state == "Z":
+                return True
+        except (ProcessLookupError, FileNotFoundError):
+            return True
+        time.sleep(0.05)
+    return False
+
+
+WAITING = """
+import sys
+import jax, numpy as np, jitcount
+from jitcount.targets import process
+
+if sys.argv[1:]:
+    process.command = lambda: sys.argv[1:]
+
+@jax.jit
+def hang(x):
+    return 2 * x
+
+with jitcount.record(targets=["cpu"]):
+    hang(np.ones(3, np.float32))
+    if not sys.argv[1:]:
+        import time
+        from jitcount.targets.compiling import compilers
+        while not compilers().pids():
+            time.sleep(0.05)
+        print(*compilers().pids(), flush=True)
+        time.sleep(600)
+"""
+
+
+def test_ctrl_c_while_compilers_are_waited_for_ends_everything_at_once(
+    tmp_path: Path, fake_command: list[str]
+) -> None:
+    (tmp_path / "waiting.py").write_text(WAITING)
+    process = subprocess.Popen(  # noqa: S603
+        [sys.executable, "waiting.py", *fake_command],
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    hanging = tmp_path / "hanging"
+    while not hanging.exists() or not hanging.read_text():
+        assert process.poll() is None
+        time.sleep(0.05)
+    time.sleep(0.3)
+    process.send_signal(signal.SIGINT)
+    begin = time.monotonic()
+    _, stderr = process.communicate(timeout=30)
+    assert time.monotonic() - begin < 10
+    assert stderr.endswith("KeyboardInterrupt\n")
+    assert has_ended(int(hanging.read_text()))
+
+
+def test_compilers_end_when_their_process_is_killed(tmp_path: Path) -> None:
+    (tmp_path / "waiting.py").write_text(WAITING)
+    process = subprocess.Popen(
+        [sys.executable, "waiting.py"], cwd=tmp_path, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    pids = [int(pid) for pid in process.stdout.readline().split()]
+    process.kill()
+    process.communicate()
+    assert pids
+    assert all(has_ended(pid) for pid in pids)

@@ -1,4 +1,6 @@
 import os
+from collections.abc import Iterator
+from pathlib import Path
 
 # Before JAX is imported: a second CPU device, to see what committing an array does.
 os.environ.setdefault("JAX_NUM_CPU_DEVICES", "2")
@@ -22,3 +24,23 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def empty_caches() -> None:
     """No test's counts depend on what an earlier one compiled."""
     jax.clear_caches()
+
+
+@pytest.fixture
+def disk_cache(tmp_path: Path) -> Iterator[None]:
+    """A persistent compilation cache of the test's own."""
+    from jax.experimental.compilation_cache import compilation_cache  # noqa: PLC0415
+
+    settings = {
+        "jax_compilation_cache_dir": str(tmp_path),
+        "jax_persistent_cache_min_entry_size_bytes": -1,
+        "jax_persistent_cache_min_compile_time_secs": 0.0,
+    }
+    before = {name: jax.config.values[name] for name in settings}
+    for name, value in settings.items():
+        jax.config.update(name, value)
+    compilation_cache.reset_cache()
+    yield
+    for name, value in before.items():
+        jax.config.update(name, value)
+    compilation_cache.reset_cache()

@@ -40,6 +40,8 @@ def environment() -> dict[str, str]:
         "TPU_SKIP_MDS_QUERY": "1",
         "TPU_ACCELERATOR_TYPE": "v5litepod-4",
         "TPU_WORKER_HOSTNAMES": "localhost",
+        # A TPU is one process's at a time; its compiler need not be.
+        "ALLOW_MULTIPLE_LIBTPU_LOAD": "true",
         "TF_CPP_MIN_LOG_LEVEL": "3",
         "TPU_STDERR_LOG_LEVEL": "3",
         "TPU_MIN_LOG_LEVEL": "3",

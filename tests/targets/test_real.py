@@ -1,0 +1,226 @@
+"""The real compilers of TPUs and GPUs, on a machine that has neither."""
+
+import functools
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jitcount
+from jitcount.suite import transformer
+from jitcount.targets.compiling import compilers
+from jitcount.targets.pipe import Message
+from jitcount.targets.process import CompilerProcess
+
+X = np.ones(3, np.float32)
+TPUS = ["tpu:v4", "tpu:v5e", "tpu:v5p", "tpu:v6e", "tpu:7x"]
+GPUS = ["cuda:a100", "cuda:h100", "cuda:b200"]
+BOTH = ["tpu:v5e", "cuda:h100"]
+
+# What only one compiler writes: tiles of a TPU's registers, the scheduler and queues of a GPU.
+MARKS = {"tpu": ["T(128)"], "cuda": ["fingerprint_before_lhs=", '"operation_queue_id"']}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def ended_compilers() -> Iterator[None]:
+    yield
+    compilers().close()
+    compilers().__init__()  # type: ignore[misc]
+
+
+def each(*targets: str) -> Any:
+    marked = [pytest.param(t, marks=pytest.mark.aot(t), id=t) for t in targets]
+    return pytest.mark.parametrize("target", marked)
+
+
+@each(*BOTH)
+def test_the_first_case_compiles_as_often_as_on_the_device_and_by_its_compiler(
+    target: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    jax.devices()
+    capfd.readouterr()
+    with jitcount.record(targets=[target, "cpu"], keep_hlo=True) as log:
+        jitcount.cache_independent_count(X, np.ones(4, np.float32))
+    assert capfd.readouterr() == ("", "")
+    assert log.counts() == {"sum": 2, "add": 1}
+    assert [c.on[target].error for c in log.compiles] == [None, None, None]
+    assert len({id(c.on[target]) for c in log.compiles}) == 3
+    for compiled in log.compiles:
+        theirs, ours = compiled.on[target].hlo or "", compiled.on["cpu"].hlo or ""
+        assert theirs.startswith(f"HloModule jit_{compiled.function}")
+        for platform, marks in MARKS.items():
+            for mark in marks:
+                assert (mark in theirs) is target.startswith(platform)
+                assert mark not in ours
+
+
+@each("tpu:v5e")
+def test_a_tpus_compiler_gives_all_figures(target: str) -> None:
+    with jitcount.record(targets=[target]) as log:
+        jax.jit(jnp.dot)(np.ones((256, 256), np.float32), np.ones((256, 256), np.float32))
+    on = log.compiles[0].on[target]
+    assert (on.argument_bytes, on.output_bytes) == (2 * 4 * 256**2, 4 * 256**2)
+    assert on.code_bytes
+    assert on.flops == pytest.approx(2 * 256**3, rel=0.1)
+    assert 0 < (on.estimated_s or 0) < 1e-3
+
+
+@each("cuda:h100")
+def test_a_gpus_compiler_gives_sizes_and_no_costs(target: str) -> None:
+    with jitcount.record(targets=[target]) as log:
+        jax.jit(jnp.dot)(np.ones((256, 256), np.float32), np.ones((256, 256), np.float32))
+    on = log.compiles[0].on[target]
+    assert (on.argument_bytes, on.output_bytes) == (2 * 4 * 256**2, 4 * 256**2)
+    assert (on.code_bytes, on.flops, on.estimated_s) == (None, None, None)
+
+
+@functools.partial(jax.jit, static_argnums=1)
+def power(x: jax.Array, n: int) -> jax.Array:
+    return x**n
+
+
+def float64() -> None:
+    before = jax.config.values["jax_enable_x64"]
+    jax.config.update("jax_enable_x64", val=True)
+    try:
+        jax.jit(lambda x: jnp.linalg.cholesky(x) @ x)(np.eye(3))
+    finally:
+        jax.config.update("jax_enable_x64", before)
+
+
+PROGRAMS: dict[str, Callable[[], object]] = {
+    "float64": float64,
+    "key": lambda: jax.jit(lambda key: jax.random.normal(key, (3,)))(jax.random.key(0)),
+    "donated": lambda: jax.jit(lambda x: x + 1, donate_argnums=0)(jax.device_put(X)),
+    "static": lambda: [power(X, 2), power(X, 3)],
+    "leaves": lambda: jax.jit(lambda t: jax.tree.map(jnp.negative, t))(
+        {f"leaf {n}": np.ones(2, np.float32) for n in range(500)}
+    ),
+    "callback": lambda: jax.jit(lambda x: jax.pure_callback(np.sin, x, x))(X),
+    "unlowered": lambda: jax.jit(jnp.linalg.eig)(np.eye(3, dtype=np.float32)),
+}
+
+EXPECTED = {
+    "callback": "not carried over: pure_callback calls back into this Python process",
+    "unlowered": "JAX cannot lower it for {platform}: MLIR translation rule for primitive 'eig' "
+    "not found for platform {platform}",
+}
+
+
+@each(*BOTH)
+@pytest.mark.parametrize("program", ["float64", "key", "donated", "static", "leaves", "callback"])
+def test_programs_of_all_kinds(target: str, program: str) -> None:
+    with jitcount.record(targets=[target]) as log:
+        PROGRAMS[program]()
+    assert log.compiles
+    assert {c.on[target].error for c in log.compiles} <= {None, EXPECTED.get(program)}
+    if program == "donated":
+        assert log.compiles[-1].on[target].aliased_bytes == log.compiles[-1].on[target].output_bytes
+    if program in EXPECTED:
+        assert log.compiles[-1].on[target].error == EXPECTED[program]
+
+
+@each("tpu:v5e")
+def test_a_program_that_jax_has_no_rule_for_says_so(target: str) -> None:
+    with jitcount.record(targets=[target]) as log:
+        PROGRAMS["unlowered"]()
+    error = log.compiles[-1].on[target].error
+    assert error == EXPECTED["unlowered"].format(platform="tpu")
+
+
+@each("tpu:v5e")
+def test_a_program_that_does_not_fit_is_refused_in_the_compilers_words(target: str) -> None:
+    large = jax.ShapeDtypeStruct((1 << 34,), np.float32)
+    with jitcount.record(targets=[target]) as log:
+        jax.jit(lambda x: x + 1).lower(large).compile()
+        jax.jit(lambda x: x + 2)(X)
+    refused, fine = (c.on[target] for c in log.compiles)
+    assert refused.error is not None
+    assert refused.error.startswith("RESOURCE_EXHAUSTED: ")
+    assert "hbm" in refused.error
+    assert fine.error is None
+
+
+@each(*BOTH)
+def test_a_compiler_that_is_killed_mid_way_takes_one_compile_with_it(
+    target: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ask = CompilerProcess.ask
+
+    def killed(self: CompilerProcess, values: Any, block: bytes, timeout: float) -> Message:
+        if b"jit_step" in block:
+            threading.Timer(0.2, os.kill, (self.pid, signal.SIGKILL)).start()
+        return ask(self, values, block, timeout)
+
+    monkeypatch.setattr(CompilerProcess, "ask", killed)
+    with jitcount.record(targets=[target]) as log:
+        jax.jit(lambda x: x + 1)(X)
+        transformer.step(transformer.init(), transformer.tokens())
+        jax.jit(lambda x: x + 2)(X)
+    before, step, after = (c.on[target].error for c in log.compiles)
+    assert (before, after) == (None, None)
+    assert step is not None
+    assert step.partition(";")[0] == "the compiler was ended by SIGKILL"
+
+
+@pytest.mark.aot(*TPUS, *GPUS)
+def test_a_training_step_compiles_everywhere() -> None:
+    with jitcount.record(targets=[*TPUS, *GPUS]) as log:
+        transformer.step(transformer.init(), transformer.tokens())
+    on = log.compiles[0].on
+    assert list(on) == [*TPUS, *GPUS]
+    assert {result.error for result in on.values()} == {None}
+    weights = sum(leaf.nbytes for leaf in jax.tree.leaves(transformer.init()))
+    assert all((result.argument_bytes or 0) >= weights for result in on.values())
+
+
+SHARDED = """
+import json, sys
+import jax, jitcount
+from jitcount.suite import transformer
+
+sizes = transformer.Sizes(batch=2 * jax.device_count(), layers=1)
+mesh = transformer.mesh_of(jax.devices(), model=2)
+step, state, put = transformer.sharded_step(mesh, sizes)
+with jitcount.record(targets=sys.argv[1:], keep_hlo=True) as log:
+    step.lower(state, put(transformer.tokens(sizes))).compile()
+(found,) = (c.on for c in log.compiles if c.function == "_step")
+print(json.dumps({
+    name: [on.error, f"num_partitions={jax.device_count()}" in (on.hlo or ""),
+           "all-reduce" in (on.hlo or ""), on.compile_s]
+    for name, on in found.items()
+}))
+"""
+
+
+def sharded(devices: int, *targets: str) -> dict[str, list[Any]]:
+    done = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", SHARDED, *targets],
+        env=os.environ | {"JAX_NUM_CPU_DEVICES": str(devices)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return {name: figures[:3] for name, figures in json.loads(done.stdout).items()}
+
+
+@pytest.mark.aot(*BOTH)
+def test_a_training_step_over_8_devices_compiles_for_8_chips() -> None:
+    found = sharded(8, "tpu:v4", "tpu:v5e", "cuda:h100", "tpu:v5e:2x2")
+    too_small = "it is sharded over 8 devices, and tpu:v5e:2x2 has 4"
+    assert found.pop("tpu:v5e:2x2") == [too_small, False, False]
+    assert found == dict.fromkeys(["tpu:v4", "tpu:v5e", "cuda:h100"], [None, True, True])
+
+
+@pytest.mark.aot("tpu:v5e")
+def test_a_training_step_over_256_devices_compiles_for_a_whole_pod() -> None:
+    assert sharded(256, "tpu:v5e:16x16") == {"tpu:v5e:16x16": [None, True, True]}

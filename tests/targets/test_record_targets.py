@@ -1,0 +1,245 @@
+"""What is carried to a compiler in another process: here the CPU's own, which every machine has."""
+
+import dataclasses
+import functools
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import jax
+import jax.experimental
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jitcount
+from jitcount.ledger.ledger import entries
+from jitcount.recorder.log import CompileLog
+from jitcount.targets.compiling import compilers
+
+X = np.ones(3, np.float32)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def ended_compilers() -> Iterator[None]:
+    """One compiler for this file: that it serves many blocks is part of what is tested."""
+    yield
+    compilers().close()
+    compilers().__init__()  # type: ignore[misc]
+
+
+def carried(program: Callable[[], object], **options: Any) -> CompileLog:
+    with jitcount.record(targets=["cpu"], **options) as log:
+        program()
+    return log
+
+
+def errors(log: CompileLog) -> dict[str, str | None]:
+    return {c.function: c.on["cpu"].error for c in log.compiles}
+
+
+def test_every_program_is_compiled_for_the_target_eager_ones_too() -> None:
+    log = carried(lambda: jitcount.cache_independent_count(X, np.ones(4, np.float32)))
+    assert [(c.function, c.on["cpu"].error) for c in log.compiles] == [
+        ("sum", None),
+        ("sum", None),
+        ("add", None),
+    ]
+    first, second, _ = (c.on["cpu"] for c in log.compiles)
+    assert (first.argument_bytes, second.argument_bytes, first.output_bytes) == (12, 16, 4)
+    assert first.compile_s > 0
+    assert first.hlo is None
+
+
+def test_counts_and_causes_are_the_same_as_without_targets() -> None:
+    def program() -> object:
+        return [jitcount.cache_independent_count(X, np.ones(n, np.float32)) for n in (3, 4, 3)]
+
+    log = carried(program)
+    jax.clear_caches()
+    with jitcount.record() as plain:
+        program()
+    assert log.counts() == plain.counts() == {"sum": 2, "add": 1}
+    assert not any(c.on for c in plain.compiles)
+
+
+def test_what_jitcount_lowers_is_not_counted_by_another_recorder() -> None:
+    with jitcount.record() as outer:
+        carried(lambda: jax.jit(jnp.sin)(X))
+    assert outer.counts() == {"sin": 1}
+
+
+def test_the_optimised_program_is_kept_on_request() -> None:
+    log = carried(lambda: jax.jit(jnp.sin)(X), keep_hlo=True)
+    hlo = log.compiles[0].on["cpu"].hlo
+    assert hlo is not None
+    assert hlo.startswith("HloModule jit_sin")
+
+
+def test_a_float64_program() -> None:
+    before = jax.config.values["jax_enable_x64"]
+    jax.config.update("jax_enable_x64", val=True)
+    try:
+        log = carried(lambda: jax.jit(lambda x: jnp.linalg.cholesky(x) @ x)(np.eye(3)))
+    finally:
+        jax.config.update("jax_enable_x64", before)
+    assert errors(log) == {"<lambda>": None}
+    assert log.compiles[0].on["cpu"].argument_bytes == 9 * 8
+
+
+def test_a_float64_program_under_a_context_manager() -> None:
+    experimental: Any = jax.experimental  # where it was before 0.8
+    enable = jax.enable_x64 if hasattr(jax, "enable_x64") else experimental.enable_x64
+    with enable(True):  # noqa: FBT003
+        log = carried(lambda: jax.jit(lambda x: jnp.sum(jnp.sort(x)) / 3)(np.ones(3)))
+    assert errors(log) == {"<lambda>": None}
+    assert log.compiles[0].on["cpu"].output_bytes == 8
+
+
+def test_a_prng_key_argument() -> None:
+    key = jax.random.key(0)
+    log = carried(lambda: jax.jit(lambda key: jax.random.normal(key, (3,)))(key))
+    assert errors(log) == {"<lambda>": None}
+
+
+def test_a_donated_argument_lies_in_the_output() -> None:
+    x = jax.device_put(X)
+    log = carried(lambda: jax.jit(lambda x: x + 1, donate_argnums=0)(x))
+    on = log.compiles[0].on["cpu"]
+    assert (on.error, on.argument_bytes, on.aliased_bytes) == (None, 12, 12)
+    assert on.memory_bytes == 12 + (on.temporary_bytes or 0) + (on.code_bytes or 0)
+
+
+def test_a_static_argument() -> None:
+    @functools.partial(jax.jit, static_argnums=1)
+    def power(x: jax.Array, n: int) -> jax.Array:
+        return x**n
+
+    log = carried(lambda: [power(X, 2), power(X, 3)])
+    assert [c.on["cpu"].error for c in log.compiles] == [None, None]
+    assert len({id(c.on["cpu"]) for c in log.compiles}) == 2
+
+
+def test_a_pytree_of_500_leaves() -> None:
+    tree = {f"leaf {n}": np.ones(2, np.float32) for n in range(500)}
+    log = carried(lambda: jax.jit(lambda tree: jax.tree.map(lambda x: 2 * x, tree))(tree))
+    assert errors(log) == {"<lambda>": None}
+    assert log.compiles[0].on["cpu"].argument_bytes == 500 * 8
+
+
+def test_a_program_without_arguments_and_one_with_constants() -> None:
+    constants = np.arange(1000, dtype=np.float32)
+    log = carried(
+        lambda: [jax.jit(lambda: jnp.zeros(3))(), jax.jit(lambda x: x + constants)(np.float32(1))]
+    )
+    assert [c.on["cpu"].error for c in log.compiles] == [None, None]
+
+
+def test_an_argument_that_is_not_used() -> None:
+    log = carried(lambda: jax.jit(lambda x, _: 2 * x)(X, np.ones(7)))
+    assert log.compiles[0].on["cpu"].argument_bytes == 12
+
+
+def test_gradients_and_vmap() -> None:
+    f = jax.jit(lambda x: jnp.sum(x * x))
+    log = carried(lambda: [jax.grad(f)(X), jax.vmap(f)(X[None])])
+    assert set(errors(log).values()) == {None}
+
+
+def test_a_program_that_was_compiled_ahead_of_time() -> None:
+    log = carried(lambda: jax.jit(lambda x: x + 1).lower(X).compile())
+    assert errors(log) == {"<lambda>": None}
+
+
+def test_a_program_that_was_lowered_before_the_block_says_so() -> None:
+    lowered = jax.jit(lambda x: x + 1).lower(X)
+    assert errors(carried(lowered.compile)) == {
+        "<lambda>": "not carried over: it was lowered before the block began, for this machine "
+        "only; call .lower() inside the block, or jax.clear_caches() before it"
+    }
+
+
+@pytest.mark.two_devices
+def test_the_same_program_on_a_second_device_is_the_same_for_the_target() -> None:
+    f = jax.jit(lambda x: x + 1)
+    log = carried(lambda: [f(jax.device_put(X, device)) for device in jax.devices()[:2]])
+    first, second = (c.on["cpu"] for c in log.compiles)
+    assert first is second
+    assert first.error is None
+
+
+@pytest.mark.parametrize(
+    ("name", "program"),
+    [
+        ("io_callback", lambda x: jax.experimental.io_callback(np.sin, x, x)),
+        ("pure_callback", lambda x: jax.pure_callback(np.sin, x, x)),
+        (
+            "pure_callback",
+            lambda x: jax.lax.scan(lambda c, a: (c, jax.pure_callback(np.sin, a, a)), 0, x)[1],
+        ),
+    ],
+)
+def test_a_callback_to_the_host_is_named(name: str, program: Callable[[Any], Any]) -> None:
+    error = f"not carried over: {name} calls back into this Python process"
+    assert errors(carried(lambda: jax.jit(program)(X))) == {"<lambda>": error}
+
+
+def test_a_print_from_inside_is_named_and_still_prints(capfd: pytest.CaptureFixture[str]) -> None:
+    log = carried(lambda: jax.jit(lambda x: jax.debug.print("{}", x))(1.5))
+    jax.effects_barrier()
+    assert capfd.readouterr().out == "1.5\n"
+    assert str(errors(log)["<lambda>"]).endswith(" calls back into this Python process")
+
+
+def test_a_programs_compiler_options_go_with_it() -> None:
+    jitted = jax.jit(lambda x: x + 1, compiler_options={"xla_cpu_enable_fast_math": True})
+    assert errors(carried(lambda: jitted(X))) == {"<lambda>": None}
+
+
+def test_what_came_from_the_persistent_cache_is_compiled_for_the_target(
+    disk_cache: None,
+) -> None:
+    jax.jit(jnp.sin)(X)
+    jax.clear_caches()
+    log = carried(lambda: jax.jit(jnp.sin)(X))
+    assert [(c.from_disk, c.on["cpu"].error) for c in log.compiles] == [(True, None)]
+
+
+def test_nothing_is_kept_of_a_program_when_the_block_is_over() -> None:
+    log = carried(lambda: jax.jit(jnp.sin)(X))
+    seen = log._seen[0][0].observation
+    assert (seen.lowering, seen.compilation) == (None, None)
+
+
+def test_a_compile_is_still_plain_data() -> None:
+    log = carried(lambda: jax.jit(jnp.sin)(X))
+    (entry,) = entries(log.compiles)
+    assert json.loads(json.dumps(entry))["on"]["cpu"]["error"] is None
+    assert hash(log.compiles[0])
+    assert dataclasses.replace(log.compiles[0], function="cos").on is log.compiles[0].on
+
+
+SHARDED = """
+import json, jax, jitcount
+from jitcount.suite import transformer
+
+step, state, put = transformer.sharded_step(transformer.mesh_of(jax.devices(), 2))
+with jitcount.record(targets=["cpu"], keep_hlo=True) as log:
+    step(state, put(transformer.tokens()))
+(on,) = (c.on["cpu"] for c in log.compiles if c.function == "_step")
+print(json.dumps([on.error, "num_partitions=8" in on.hlo, "all-reduce" in on.hlo]))
+"""
+
+
+def test_a_sharded_program_is_sharded_over_as_many_devices() -> None:
+    done = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", SHARDED],
+        env=os.environ | {"JAX_NUM_CPU_DEVICES": "8"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert json.loads(done.stdout) == [None, True, True]

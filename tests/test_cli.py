@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from jitcount.targets.names import TARGETS
+
 PROGRAM = """
 import sys
 import jax, numpy as np
@@ -105,6 +107,7 @@ def test_ctrl_c_ends_the_program_and_the_summary_is_shown(tmp_path: Path) -> Non
         (["run"], "jitcount run: error: run needs a SCRIPT, or -m and a MODULE"),
         (["run", "nowhere.py"], "jitcount run: error: no such file: nowhere.py"),
         (["run", "--max", "-1", "x.py"], "error: argument --max: "),
+        (["run", "--target", "tpu:v9", __file__], "error: unknown target 'tpu:v9'; known are "),
     ],
 )
 def test_bad_usage_is_one_clear_line_and_exit_2(
@@ -125,3 +128,20 @@ def test_the_variable_leaves_a_program_without_jax_alone(tmp_path: Path) -> None
     (tmp_path / "other.py").write_text("import sys; assert 'jax' not in sys.modules")
     done = run(tmp_path, "other.py", JITCOUNT="1")
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_targets_are_listed(tmp_path: Path) -> None:
+    done = jitcount(tmp_path, "targets")
+    assert done.returncode == 0
+    names = [line.split()[0] for line in done.stdout.splitlines() if ":" in line.split(" ")[0]]
+    assert names == [target.name for target in TARGETS]
+
+
+def test_a_program_is_compiled_for_targets_too(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(PROGRAM)
+    plain = run(tmp_path, "train.py")
+    counted = jitcount(tmp_path, "run", "--target", "cpu", "--ledger", "out.json", "train.py")
+    assert (counted.stdout, counted.returncode) == (plain.stdout, 0)
+    assert "\nOn cpu: 2 compiles in " in counted.stderr
+    compiles = json.loads((tmp_path / "out.json").read_text())["cases"]["train.py"]["compiles"]
+    assert [c["on"]["cpu"]["error"] for c in compiles] == [None, None]

@@ -217,8 +217,100 @@ def test_the_backward_pass_of_a_users_jit_is_the_users() -> None:
     assert False in [call.made_by_jax for call, _ in readings_of(lambda: jax.grad(jitted)(x))]
 
 
+def lowerings_of(
+    program: Callable[[], object],
+) -> list[tuple[_jax.Lowering | None, _jax.Compilation | None]]:
+    """What the stack says of each lowering, and of the compile of what it made."""
+    lowered: dict[int, _jax.Lowering] = {}
+    found: list[tuple[_jax.Lowering | None, _jax.Compilation | None]] = []
+
+    def on_end(event: str, duration_secs: float, **_about: Any) -> None:
+        frame = sys._getframe()
+        if event == LOWER and (lowering := _jax.read_lowering(frame)) is not None:
+            lowered[id(lowering.module)] = lowering
+        elif event == COMPILE:
+            compilation = _jax.read_compilation(frame)
+            found.append((lowered.get(id(compilation and compilation.module)), compilation))
+
+    monitoring.register_event_duration_secs_listener(on_end)
+    try:
+        program()
+    finally:
+        _jax.unregister("event_duration", on_end)
+    return found
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda: jax.jit(double)(X),
+        lambda: jax.jit(double).lower(X).compile(),
+        lambda: jax.lax.neg(jax.device_put(X)),
+        lambda: jax.grad(jax.jit(lambda x: jnp.sum(x * x)))(X),
+    ],
+)
+def test_every_compile_tells_how_it_is_lowered_for_another_platform(
+    program: Callable[[], object],
+) -> None:
+    found = lowerings_of(program)
+    assert found
+    for lowering, compilation in found:
+        assert lowering is not None
+        assert compilation is not None
+        assert compilation.devices == 1
+        assert len(compilation.inputs_may_move) == 1
+        assert hasattr(getattr(lowering.jaxpr, "jaxpr", lowering.jaxpr), "eqns")
+
+
+@pytest.mark.parametrize("platform", ["tpu", "cuda", "cpu"])
+def test_what_was_lowered_here_can_be_lowered_for_another_platform(platform: str) -> None:
+    ((lowering, _),) = lowerings_of(lambda: jax.jit(jax.nn.relu)(X))
+    assert lowering is not None
+    program = _jax.lower_for(lowering, platform)
+    assert program.startswith(b"ML\xefR")  # MLIR's bytecode
+    assert b"jit_relu" in program
+    assert __file__.encode() not in program
+
+
+def test_a_lowering_knows_what_a_context_manager_had_set() -> None:
+    def program() -> None:
+        with jax.default_matmul_precision("float32"):
+            jax.jit(double)(X)
+
+    ((lowering, _),) = lowerings_of(program)
+    assert lowering is not None
+    assert [name for name, _ in lowering.settings] == ["jax_default_matmul_precision"]
+    assert _jax.lower_for(lowering, "tpu")
+
+
+def test_a_compile_tells_the_users_options() -> None:
+    options = {"xla_embed_ir_in_executable": True}
+    ((_, compilation),) = lowerings_of(lambda: jax.jit(double, compiler_options=options)(X))
+    assert compilation is not None
+    assert compilation.options == options
+
+
+def test_a_module_is_compiled_for_the_devices_at_hand() -> None:
+    ((lowering, compilation),) = lowerings_of(lambda: jax.jit(double)(X))
+    assert lowering is not None
+    assert compilation is not None
+    program = _jax.lower_for(lowering, jax.default_backend())
+    may_move = compilation.inputs_may_move, compilation.outputs_may_move
+    made = _jax.compile_module(program, jax.devices()[:1], may_move, {}, jax.default_backend())
+    assert made.hlo_modules()[0].to_string().startswith("HloModule jit_double")
+    assert made.get_compiled_memory_stats().argument_size_in_bytes == X.nbytes
+
+
+def test_the_settings_of_a_compile_are_plain_values() -> None:
+    found = _jax.compile_settings()
+    assert found["jax_disable_most_optimizations"] is False
+    assert {type(value) for value in found.values()} <= {bool, int, float, str}
+
+
 def test_a_stack_without_jax_says_nothing() -> None:
     for frame in sys._getframe(), None:
+        assert _jax.read_lowering(frame) is None
+        assert _jax.read_compilation(frame) is None
         assert _jax.read_call(frame) == _jax.Call()
         assert _jax.read_executable(frame) == _jax.Executable()
         assert _jax.read_tracing(frame) is None

@@ -37,7 +37,7 @@ def ended_compilers() -> Iterator[None]:
     compilers().__init__()  # type: ignore[misc]
 
 
-def each(*targets: str) -> Any:
+def each(*targets: str) -> pytest.MarkDecorator:
     marked = [pytest.param(t, marks=pytest.mark.aot(t), id=t) for t in targets]
     return pytest.mark.parametrize("target", marked)
 
@@ -146,7 +146,7 @@ def test_a_program_that_does_not_fit_is_refused_in_the_compilers_words(target: s
     refused, fine = (c.on[target] for c in log.compiles)
     assert refused.error is not None
     assert refused.error.startswith("RESOURCE_EXHAUSTED: ")
-    assert "hbm" in refused.error
+    assert "exceeds available HBM" in refused.error or "in memory space hbm" in refused.error
     assert fine.error is None
 
 
@@ -188,7 +188,7 @@ import json, sys
 import jax, jitcount
 from jitcount.suite import transformer
 
-sizes = transformer.Sizes(batch=2 * jax.device_count(), layers=1)
+sizes = transformer.Sizes(batch=2 * jax.device_count())
 mesh = transformer.mesh_of(jax.devices(), model=2)
 step, state, put = transformer.sharded_step(mesh, sizes)
 with jitcount.record(targets=sys.argv[1:], keep_hlo=True) as log:
@@ -196,7 +196,7 @@ with jitcount.record(targets=sys.argv[1:], keep_hlo=True) as log:
 (found,) = (c.on for c in log.compiles if c.function == "_step")
 print(json.dumps({
     name: [on.error, f"num_partitions={jax.device_count()}" in (on.hlo or ""),
-           "all-reduce" in (on.hlo or ""), on.compile_s]
+           "all-reduce" in (on.hlo or "")]
     for name, on in found.items()
 }))
 """
@@ -210,7 +210,8 @@ def sharded(devices: int, *targets: str) -> dict[str, list[Any]]:
         text=True,
         check=True,
     )
-    return {name: figures[:3] for name, figures in json.loads(done.stdout).items()}
+    found: dict[str, list[Any]] = json.loads(done.stdout)
+    return found
 
 
 @pytest.mark.aot(*BOTH)
@@ -218,7 +219,7 @@ def test_a_training_step_over_8_devices_compiles_for_8_chips() -> None:
     found = sharded(8, "tpu:v4", "tpu:v5e", "cuda:h100", "tpu:v5e:2x2")
     too_small = "it is sharded over 8 devices, and tpu:v5e:2x2 has 4"
     assert found.pop("tpu:v5e:2x2") == [too_small, False, False]
-    assert found == dict.fromkeys(["tpu:v4", "tpu:v5e", "cuda:h100"], [None, True, True])
+    assert found == {name: [None, True, True] for name in ("tpu:v4", "tpu:v5e", "cuda:h100")}
 
 
 @pytest.mark.aot("tpu:v5e")

@@ -48,7 +48,7 @@ EXPECTED = """\
 On tpu:v5e: 1 compile in 250 ms, 1 not compiled
 
 function   signature    compile   memory   estimate   note
-─────────────────────────────────────────────────────────────────────────────────────────────────
+──────────────────────────────────────────────────────────────────────────────────────────────────
 step       float32[3]    250 ms   37 KiB      11 ns
 step       float32[3]    250 ms   37 KiB      11 ns   the same program
 huge       float32[3]                                 RESOURCE_EXHAUSTED: Ran out of memory on HBM\

@@ -34,6 +34,8 @@ def main() -> None:
         if b"jit_hang" in program:
             Path("hanging").write_text(str(os.getpid()))
             time.sleep(600)
+        if b"jit_slow" in program:
+            time.sleep(0.3)
         if b"jit_garbage" in program:
             sys.stdout.buffer.write(b"\1" + 15 * b"\0" + b"?")
             sys.stdout.buffer.flush()

@@ -110,15 +110,19 @@ def test_the_same_program_is_compiled_once_and_all_get_the_result() -> None:
     assert all(other is first for other in others)
 
 
-def test_a_second_compiler_starts_only_when_many_wait(
-    fake_compilers: Compilers, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("cores", "programs", "expected"), [(2, 1, 1), (2, 10, 2), (1, 10, 1), (8, 3, 1)]
+)
+def test_another_compiler_starts_where_many_wait_and_a_core_is_free(
+    fake_compilers: Compilers,
+    monkeypatch: pytest.MonkeyPatch,
+    cores: int,
+    programs: int,
+    expected: int,
 ) -> None:
-    monkeypatch.setattr("jitcount.targets.compiling.cores", lambda: 2)
-    with jitcount.record(targets=["cpu"]):
-        named("good")(X)
-    assert len(fake_compilers.pids()) == 1
-    compile_all(*[f"program_{number}" for number in range(12)])
-    assert 1 <= len(fake_compilers.pids()) <= 2
+    monkeypatch.setattr("jitcount.targets.compiling.cores", lambda: cores)
+    compile_all(*[f"slow_{number}" for number in range(programs)])
+    assert len(fake_compilers.pids()) == expected
 
 
 def test_a_compiler_stays_for_the_next_block(fake_compilers: Compilers) -> None:

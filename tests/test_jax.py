@@ -1,5 +1,6 @@
 """The private parts of JAX that we read: here, and on every release that the sessions install."""
 
+import dataclasses
 import functools
 import logging
 import sys
@@ -272,15 +273,22 @@ def test_what_was_lowered_here_can_be_lowered_for_another_platform(platform: str
     assert __file__.encode() not in program
 
 
-def test_a_lowering_knows_what_a_context_manager_had_set() -> None:
+def test_a_lowering_is_made_again_under_the_settings_that_it_had() -> None:
     def program() -> None:
         with jax.default_matmul_precision("float32"):
             jax.jit(double)(X)
 
     ((lowering, _),) = lowerings_of(program)
     assert lowering is not None
-    assert [name for name, _ in lowering.settings] == ["jax_default_matmul_precision"]
-    assert _jax.lower_for(lowering, "tpu")
+    assert dict(lowering.settings)["jax_default_matmul_precision"] == "float32"
+    seen = []
+
+    def lower(**arguments: Any) -> Any:
+        seen.append(dict(zip(_jax.config_names(), _jax.config_values(), strict=True)))
+        return lowering.lower(**arguments)
+
+    assert _jax.lower_for(dataclasses.replace(lowering, lower=lower), "tpu")
+    assert seen[0]["jax_default_matmul_precision"] == "float32"
 
 
 def test_a_compile_tells_the_users_options() -> None:

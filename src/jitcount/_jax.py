@@ -144,7 +144,7 @@ class Lowering:
     """What JAX made: it is what tells which compile belongs to this lowering."""
 
     settings: tuple[tuple[str, Any], ...]
-    """The settings that a context manager had set."""
+    """By name, the settings of the thread that lowered it."""
 
     @property
     def jaxpr(self) -> Any:
@@ -179,11 +179,7 @@ def read_lowering(frame: types.FrameType | None) -> Lowering | None:
     # The function itself, without the cache that JAX keeps around it.
     lower = types.FunctionType(code, found.f_globals)
     arguments = {name: local[name] for name in names}
-    settings = tuple(
-        (name, value)
-        for name, value in zip(config_names(), config_values(), strict=True)
-        if name.startswith("jax_") and is_set_for_a_block(name)
-    )
+    settings = tuple(zip(config_names(), config_values(), strict=True))
     return Lowering(lower, arguments, module, settings)
 
 
@@ -220,8 +216,9 @@ def lower_for(lowering: Lowering, platform: str) -> bytes:
 
     with contextlib.ExitStack() as settings:
         for name, value in lowering.settings:
-            holder: Any = _config.config._value_holders[name]  # noqa: SLF001 (as in reading them)
-            settings.enter_context(holder(value))
+            holder: Any = _config.config._value_holders.get(name)  # noqa: SLF001 (as in reading them)
+            if holder is not None and holder.value != value:
+                settings.enter_context(holder(value))
         settings.enter_context(jax.log_compiles(False))  # noqa: FBT003 (this one nobody asked for)
         module = lowering.lower(**{**lowering.arguments, "platforms": (platform,)})[0]
         with module.context:

@@ -16,13 +16,24 @@ def fake_command() -> list[str]:
     return [sys.executable, "-S", str(Path(__file__).parent / "fake_compiler.py"), pipe.__file__]
 
 
-@pytest.fixture
-def own_compilers(monkeypatch: pytest.MonkeyPatch) -> Iterator[Compilers]:
-    """Compilers of the test's own, ended with it."""
+def _compilers_for_a_while() -> Iterator[Compilers]:
     made = Compilers()
-    monkeypatch.setattr(compiling, "_compilers", made)
-    yield made
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compiling, "_compilers", made)
+        yield made
     made.close()
+
+
+@pytest.fixture
+def own_compilers() -> Iterator[Compilers]:
+    """Compilers of the test's own, ended with it."""
+    yield from _compilers_for_a_while()
+
+
+@pytest.fixture(scope="module")
+def shared_compilers() -> Iterator[Compilers]:
+    """One set of compilers for a file: that they serve many blocks is part of what is tested."""
+    yield from _compilers_for_a_while()
 
 
 @pytest.fixture

@@ -73,9 +73,19 @@ def test_a_refusal_keeps_the_seconds_until_then() -> None:
 
 @pytest.mark.usefixtures("fake_compilers")
 def test_an_answer_that_is_none_spoils_only_its_compile() -> None:
-    log = compile_all("garbage", "better")
-    assert result(log, "garbage").error is not None
-    assert result(log, "better").error is None
+    log = compile_all("good", "garbage", "better")
+    assert result(log, "garbage").error == "Expecting value: line 1 column 1 (char 0)"
+    good, better = result(log, "good"), result(log, "better")
+    assert (good.error, better.error) == (None, None)
+    assert good.flops != better.flops  # by another process: this one is not to be trusted
+
+
+def test_a_compiler_that_ended_while_idle_is_replaced(fake_compilers: Compilers) -> None:
+    compile_all("good")
+    (pid,) = fake_compilers.pids()
+    os.kill(pid, signal.SIGKILL)
+    assert has_ended(pid)
+    assert result(compile_all("better"), "better").error is None
 
 
 @pytest.mark.usefixtures("fake_compilers")
@@ -223,3 +233,25 @@ def test_compilers_end_when_their_process_is_killed(tmp_path: Path) -> None:
     process.communicate()
     assert pids
     assert all(has_ended(pid) for pid in pids)
+
+
+FORKING = """
+import os, sys, warnings
+import jax, numpy as np, jitcount
+
+warnings.simplefilter("ignore")
+with jitcount.record(targets=["cpu"]) as log:
+    jax.jit(lambda x: 2 * x)(np.ones(3, np.float32))
+    child = os.fork()
+    if child == 0:
+        sys.exit(7)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+print(log.compiles[0].on["cpu"].error)
+"""
+
+
+def test_a_forked_child_waits_for_nothing() -> None:
+    done = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", FORKING], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout == "7\nNone\n"

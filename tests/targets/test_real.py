@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -17,7 +17,6 @@ import pytest
 
 import jitcount
 from jitcount.suite import transformer
-from jitcount.targets.compiling import compilers
 from jitcount.targets.pipe import Message
 from jitcount.targets.process import CompilerProcess
 
@@ -30,11 +29,7 @@ BOTH = ["tpu:v5e", "cuda:h100"]
 MARKS = {"tpu": ["T(128)"], "cuda": ["fingerprint_before_lhs=", '"operation_queue_id"']}
 
 
-@pytest.fixture(scope="module", autouse=True)
-def ended_compilers() -> Iterator[None]:
-    yield
-    compilers().close()
-    compilers().__init__()  # type: ignore[misc]
+pytestmark = pytest.mark.usefixtures("shared_compilers")
 
 
 def each(*targets: str) -> pytest.MarkDecorator:

@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -18,17 +18,11 @@ import pytest
 import jitcount
 from jitcount.ledger.ledger import entries
 from jitcount.recorder.log import CompileLog
-from jitcount.targets.compiling import compilers
 
 X = np.ones(3, np.float32)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def ended_compilers() -> Iterator[None]:
-    """One compiler for this file: that it serves many blocks is part of what is tested."""
-    yield
-    compilers().close()
-    compilers().__init__()  # type: ignore[misc]
+pytestmark = pytest.mark.usefixtures("shared_compilers")
 
 
 def carried(program: Callable[[], object], **options: Any) -> CompileLog:

@@ -82,7 +82,7 @@ class record:  # noqa: N801 (reads as a verb where it is used, like `open`)
     ) -> None:
         listener, session = self._open.pop()
         explaining.forget(listener)
-        if session is None:
+        if session is None or session.is_forked():
             return
         if isinstance(error, KeyboardInterrupt):
             session.stop()

@@ -16,7 +16,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from jitcount.targets.names import Target, topology
+from jitcount.targets.names import Target, TargetTooSmallError, topology
 from jitcount.targets.process import CompilerEndedError, CompilerProcess
 from jitcount.targets.result import OnTarget
 
@@ -118,19 +118,23 @@ class Compilers:
     def _serve(self, platform: _Platform) -> None:
         """The life of one compiler's thread."""
         process: CompilerProcess | None = None
-        with contextlib.suppress(OSError):  # the first job says it
+        with contextlib.suppress(Exception):  # the first job says it
             process = self._begun(platform.first)
         while (job := self._next(platform)) is not None:
-            result, is_alive = OnTarget(target=job.target.name, error=STOPPED), True
-            if not job.is_stopped:
-                try:
-                    process = process or self._begun(job.target)
-                    result, is_alive = self._compiled(process, job)
-                except OSError as error:
-                    text = f"the compiler could not be started: {error}"
-                    result = OnTarget(target=job.target.name, error=text)
-            if process is not None and not is_alive:
+            if process is not None and process.has_ended():  # while nobody looked
                 self._end(process)
+                process = None
+            try:
+                process = process or self._begun(job.target)
+                result = self._compiled(process, job)
+            except TargetTooSmallError as error:
+                result = OnTarget(target=job.target.name, error=str(error))
+            except Exception as error:  # noqa: BLE001 (it must have a result, whatever happens)
+                text = str(error) if process else f"the compiler could not be started: {error}"
+                text = STOPPED if job.is_stopped else text
+                result = OnTarget(target=job.target.name, error=text)
+                if process is not None:
+                    self._end(process)
                 process = None
             job.tell(result)
         if process is not None:
@@ -156,43 +160,33 @@ class Compilers:
         if target is not None:
             # The first program would pay for the compiler's own start. One that ends here already
             # says so at the first program.
-            with contextlib.suppress(CompilerEndedError, ValueError):
+            with contextlib.suppress(CompilerEndedError):
                 process.ask({"topology": topology(target, 1)}, b"", timeout=300.0)
         return process
 
-    def _compiled(self, process: CompilerProcess, job: Job) -> tuple[OnTarget, bool]:
-        """The result of a job, and whether its compiler is still there."""
+    def _compiled(self, process: CompilerProcess, job: Job) -> OnTarget:
+        asked: dict[str, Any] = {
+            "program": True,
+            "topology": topology(job.target, job.cargo.devices),
+            "devices": job.cargo.devices,
+            "keep_hlo": job.keep_hlo,
+            **job.cargo.how,
+        }
         with self._changed:
-            job.process = process
             if job.is_stopped:
-                process.kill()
+                return OnTarget(target=job.target.name, error=STOPPED)
+            job.process = process
         try:
-            result, is_alive = _answer(process, job), True
-        except ValueError as error:  # the target is too small
-            result, is_alive = OnTarget(target=job.target.name, error=str(error)), True
-        except Exception as error:  # noqa: BLE001 (it must have a result, whatever happens)
-            text = STOPPED if job.is_stopped else str(error)
-            result, is_alive = OnTarget(target=job.target.name, error=text), False
-        with self._changed:
-            job.process = None
-        return result, is_alive
+            figures, hlo = process.ask(asked, job.cargo.program, job.timeout)
+        finally:
+            with self._changed:
+                job.process = None
+        return OnTarget(target=job.target.name, **figures, hlo=hlo.decode() or None)
 
     def _end(self, process: CompilerProcess) -> None:
         process.close()
         with self._changed:
             self._processes.discard(process)
-
-
-def _answer(process: CompilerProcess, job: Job) -> OnTarget:
-    asked: dict[str, Any] = {
-        "program": True,
-        "topology": topology(job.target, job.cargo.devices),
-        "devices": job.cargo.devices,
-        "keep_hlo": job.keep_hlo,
-        **job.cargo.how,
-    }
-    figures, hlo = process.ask(asked, job.cargo.program, job.timeout)
-    return OnTarget(target=job.target.name, **figures, hlo=hlo.decode() or None)
 
 
 def cores() -> int:

@@ -12,6 +12,11 @@ from typing import Any
 
 from jitcount.targets.chips import GPUS, TPUS, Gpu, Tpu, target_config
 
+
+class TargetTooSmallError(ValueError):
+    """A program is sharded over more devices than a target has."""
+
+
 # What one host of NVIDIA's own machines holds.
 _GPUS_PER_HOST = 8
 
@@ -91,7 +96,7 @@ def topology(target: Target, devices: int) -> dict[str, Any]:
     ('v5e:2x4', '1x1x8')
 
     Raises:
-        ValueError: the name has a size, and it is too small.
+        TargetTooSmallError: the name has a size, and the program needs more.
     """
     if isinstance(target.chip, Tpu):
         return _tpu_topology(target, target.chip, devices)
@@ -121,4 +126,6 @@ def _tpu_topology(target: Target, chip: Tpu, devices: int) -> dict[str, Any]:
 
 def _require(target: Target, count: int, devices: int) -> None:
     if count < devices:
-        raise ValueError(f"it is sharded over {devices} devices, and {target.name} has {count}")
+        raise TargetTooSmallError(
+            f"it is sharded over {devices} devices, and {target.name} has {count}"
+        )

@@ -99,6 +99,10 @@ class CompilerProcess:
         self._told = os.fstat(self._printed.fileno()).st_size
         return answer
 
+    def has_ended(self) -> bool:
+        """Whether the process is gone."""
+        return self._process.poll() is not None
+
     def kill(self) -> None:
         """End it at once, with what it has started."""
         with contextlib.suppress(ProcessLookupError, PermissionError):

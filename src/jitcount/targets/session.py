@@ -6,6 +6,7 @@ and handed on at once. The results come into dictionaries that are complete when
 
 from __future__ import annotations
 
+import os
 import queue
 import threading
 from dataclasses import dataclass, field
@@ -46,6 +47,7 @@ class Session:
         self._done = 0
         self._jobs: dict[str, tuple[Job, list[Results]]] = {}
         self._is_stopped = False
+        self._process = os.getpid()
 
     def begin(self) -> None:
         """Get the compilers ready, beside the user's program."""
@@ -61,6 +63,10 @@ class Session:
         self._programs.put(program)
         return program.results
 
+    def is_forked(self) -> bool:
+        """Whether this is a child of the process that has the compilers: nothing comes here."""
+        return os.getpid() != self._process
+
     def progress(self) -> tuple[int, int]:
         """How many results there are, and how many there will be."""
         return self._done, len(self._results) * len(self._targets)
@@ -75,7 +81,8 @@ class Session:
         self._programs.put(None)
         names = [target.name for target in self._targets]
         for results in self._results:  # in the order that they were asked for
-            ordered = {name: results[name] for name in names}
+            missing = OnTarget  # of a compile that another thread made while the block ended
+            ordered = {n: results.get(n) or missing(target=n, error=STOPPED) for n in names}
             results.clear()
             results.update(ordered)
 
@@ -97,15 +104,19 @@ class Session:
 
     def _carry_all(self) -> None:
         while (program := self._programs.get()) is not None and not self._is_stopped:
-            carried: dict[str, Cargo | NotCarriedError] = {}
+            carried: dict[str, Cargo | str] = {}
             for target in self._targets:
-                if target.platform not in carried:
-                    carried[target.platform] = _try_to_carry(program, target.platform)
-                cargo = carried[target.platform]
-                if isinstance(cargo, NotCarriedError):
-                    self._tell([program.results], OnTarget(target=target.name, error=str(cargo)))
-                else:
-                    self._submit(program, target, cargo)
+                try:
+                    if target.platform not in carried:
+                        carried[target.platform] = _cargo_or_reason(program, target.platform)
+                    cargo = carried[target.platform]
+                    if isinstance(cargo, Cargo):
+                        self._submit(program, target, cargo)
+                        continue
+                    reason = cargo
+                except Exception as error:  # noqa: BLE001 (it must have a result, whatever happens)
+                    reason = f"not carried over: {type(error).__name__}: {error}"
+                self._tell([program.results], OnTarget(target=target.name, error=reason))
             program.lowering = program.compilation = None
 
     def _submit(self, program: _Program, target: Target, cargo: Cargo) -> None:
@@ -141,10 +152,8 @@ class Session:
             self._changed.notify_all()
 
 
-def _try_to_carry(program: _Program, platform: str) -> Cargo | NotCarriedError:
+def _cargo_or_reason(program: _Program, platform: str) -> Cargo | str:
     try:
         return carry(program.lowering, program.compilation, platform)
     except NotCarriedError as error:
-        return error.with_traceback(None)
-    except Exception as error:  # noqa: BLE001 (it must have a result, whatever happens)
-        return NotCarriedError(f"not carried over: {type(error).__name__}: {error}")
+        return str(error)

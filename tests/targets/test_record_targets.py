@@ -12,11 +12,12 @@ from typing import Any
 import jax
 import jax.experimental
 import jax.numpy as jnp
+import msgspec
 import numpy as np
 import pytest
 
 import jitcount
-from jitcount.ledger.ledger import entries
+from jitcount.ledger.ledger import CompileEntry, entries
 from jitcount.recorder.log import CompileLog
 
 X = np.ones(3, np.float32)
@@ -209,9 +210,11 @@ def test_nothing_is_kept_of_a_program_when_the_block_is_over() -> None:
 
 
 def test_a_compile_is_still_plain_data() -> None:
-    log = carried(lambda: jax.jit(jnp.sin)(X))
+    log = carried(lambda: jax.jit(jnp.sin)(X), keep_hlo=True)
+    assert dataclasses.asdict(log.compiles[0])["on"]["cpu"]["error"] is None
     (entry,) = entries(log.compiles)
-    assert json.loads(json.dumps(entry))["on"]["cpu"]["error"] is None
+    assert entry.on == {"cpu": dataclasses.replace(log.compiles[0].on["cpu"], hlo=None)}
+    assert msgspec.json.decode(msgspec.json.encode(entry), type=CompileEntry) == entry
     assert hash(log.compiles[0])
     assert dataclasses.replace(log.compiles[0], function="cos").on is log.compiles[0].on
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import msgspec
@@ -10,6 +11,7 @@ from jitcount.ledger.arrays import Array
 from jitcount.ledger.environment import Environment
 from jitcount.ledger.files import FileError, read_whole, write_whole
 from jitcount.ledger.numerics import Expected
+from jitcount.targets.result import OnTarget
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -35,7 +37,9 @@ class CauseEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     sentence: str
 
 
-class CompileEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class CompileEntry(
+    msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True
+):
     """One compile; `jitcount.Compile` says what the fields are."""
 
     function: str
@@ -48,6 +52,8 @@ class CompileEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
     lower_s: Seconds
     compile_s: Seconds
     causes: tuple[CauseEntry, ...]
+    on: dict[str, OnTarget] = {}
+    """By target, what its compiler said; without the program's text."""
 
     @property
     def total_s(self) -> float:
@@ -115,6 +121,7 @@ def _entry(compiled: Compile) -> CompileEntry:
             CauseEntry(c.kind, c.where, c.before, c.after, c.advice, c.sentence)
             for c in compiled.causes
         ),
+        on={name: dataclasses.replace(result, hlo=None) for name, result in compiled.on.items()},
     )
 
 

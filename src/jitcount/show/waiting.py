@@ -1,4 +1,7 @@
-"""How far the target compiles are: a bar on a terminal, plain lines in CI."""
+"""How far the target compiles are: a bar on a terminal, plain lines in CI.
+
+Other than in `progress`, the work is done elsewhere, and has begun before it is worth a line.
+"""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from jitcount.show.progress import show_progress
+from jitcount.show.waiting import show_waiting
 
 
 class Compiling:
@@ -29,7 +29,7 @@ class Terminal(io.StringIO):
 
 def test_in_a_pipe_there_are_plain_lines(capsys: pytest.CaptureFixture[str]) -> None:
     compiling = Compiling()
-    show_progress(compiling.progress, compiling.wait)
+    show_waiting(compiling.progress, compiling.wait)
     shown = capsys.readouterr()
     assert shown.out == ""
     assert shown.err.splitlines() == [
@@ -40,6 +40,6 @@ def test_in_a_pipe_there_are_plain_lines(capsys: pytest.CaptureFixture[str]) -> 
 def test_on_a_terminal_there_is_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal, compiling = Terminal(), Compiling()
     monkeypatch.setattr(sys, "stderr", terminal)
-    show_progress(compiling.progress, compiling.wait)
+    show_waiting(compiling.progress, compiling.wait)
     assert "compiling for targets" in terminal.getvalue()
     assert "/3" in terminal.getvalue()

@@ -18,6 +18,7 @@ import pytest
 
 import jitcount
 from jitcount.ledger.ledger import CompileEntry, entries
+from jitcount.observe import portables
 from jitcount.recorder.log import CompileLog
 
 X = np.ones(3, np.float32)
@@ -206,7 +207,9 @@ def test_what_came_from_the_persistent_cache_is_compiled_for_the_target(
 def test_nothing_is_kept_of_a_program_when_the_block_is_over() -> None:
     log = carried(lambda: jax.jit(jnp.sin)(X))
     seen = log._seen[0][0].observation
-    assert (seen.lowering, seen.compilation) == (None, None)
+    assert seen.portable is None
+    assert portables._takers == ()
+    assert portables._lowered == {}
 
 
 def test_a_compile_is_still_plain_data() -> None:

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 _logger = logging.getLogger("jitcount")
 _listeners: tuple[Listener, ...] = ()
-_carriers: tuple[Listener, ...] = ()
 _guards: tuple[Guard, ...] = ()
 _asking = threading.Lock()
 _history = History()
@@ -72,28 +71,20 @@ def causes_of(program: Program, earlier: tuple[Program, ...]) -> tuple[Cause, ..
     return (cleared(program),)
 
 
-def listen(listener: Listener, *, carries: bool = False) -> None:
-    """Tell `listener` of every compile, in the thread that compiles, until `forget`.
-
-    One that `carries` finds in an observation what it takes to compile the same elsewhere.
-    """
-    global _listeners, _carriers  # noqa: PLW0603 (one history for the process)
+def listen(listener: Listener) -> None:
+    """Tell `listener` of every compile, in the thread that compiles, until `forget`."""
+    global _listeners  # noqa: PLW0603 (one history for the process)
     with hearing.lock:
         _listeners = (*_listeners, listener)
-        if carries:
-            _carriers = (*_carriers, listener)
         hearing.hear_lines(wanted=True)
-        hearing.keep_lowerings(wanted=bool(_carriers))
 
 
 def forget(listener: Listener) -> None:
     """Stop telling `listener`."""
-    global _listeners, _carriers  # noqa: PLW0603
+    global _listeners  # noqa: PLW0603
     with hearing.lock:
         _listeners = tuple(other for other in _listeners if other is not listener)
-        _carriers = tuple(other for other in _carriers if other is not listener)
         hearing.hear_lines(wanted=bool(_listeners))
-        hearing.keep_lowerings(wanted=bool(_carriers))
 
 
 class Guard(Protocol):

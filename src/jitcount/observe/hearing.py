@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from jax import monitoring
 
 from jitcount import _jax
+from jitcount.observe import portables
 from jitcount.observe.call_site import call_site
 from jitcount.observe.lines import Lines
 from jitcount.observe.observation import UNKNOWN, Observation
@@ -26,6 +27,8 @@ from jitcount.observe.program import Program, describe, describe_call
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from types import FrameType
+
+    from jitcount.observe.portables import Portable
 
 TRACE = "/jax/core/compile/jaxpr_trace_duration"
 LOWER = "/jax/core/compile/jaxpr_to_mlir_module_duration"
@@ -47,11 +50,6 @@ def _nobody(observation: Observation) -> None: ...
 _tell: Callable[[Observation], None] = _nobody
 _ask: Callable[[Observation], None] | None = None
 _is_describing = True
-_lowered: dict[int, _jax.Lowering] | None = None
-"""While someone wants to compile for other platforms: the lowerings, by the module that they made.
-
-JAX's caches hold a module for as long as its program; here it is held too, so its id stays its own.
-"""
 
 
 @dataclass
@@ -68,6 +66,7 @@ class _Thread(threading.local):
     is_muted: bool = False
     """What this thread compiles or lowers is our own doing."""
 
+    portable: Portable | None = None
     handled: dict[str, int] = field(default_factory=dict)
 
 
@@ -93,15 +92,6 @@ def ask_before(ask: Callable[[Observation], None] | None) -> None:
     global _ask  # noqa: PLW0603 (one ear for the process)
     _ask = ask
     _disk_lines.hear(wanted=ask is not None)
-
-
-def keep_lowerings(*, wanted: bool) -> None:
-    """Keep what it takes to lower each program again, for another platform, or no longer."""
-    global _lowered  # noqa: PLW0603 (one ear for the process)
-    if not wanted:
-        _lowered = None
-    elif _lowered is None:
-        _lowered = {}
 
 
 @contextlib.contextmanager
@@ -165,6 +155,7 @@ def _on_begin(event: str, value: float, **about: Any) -> None:  # noqa: ARG001 (
             _thread.expected = _expected(_function(about), sys._getframe(1))  # noqa: SLF001
             if not _jax.may_come_from_disk():
                 _ask_for(_thread.expected)
+        _thread.portable = portables.on_compile(sys._getframe(1))  # noqa: SLF001
 
 
 def _expected(function: str, frame: FrameType) -> Observation:
@@ -234,19 +225,14 @@ def _end_phase(event: str, seconds: float, function: str) -> None:
         description = _describe(function, trace.program, frame)
         me = threading.get_ident()
         _lowerings.add(Lowered(function, kept_avals, me, trace.seconds, seconds, description))
-        lowered = _lowered
-        if lowered is not None and (lowering := _jax.read_lowering(frame)) is not None:
-            lowered[id(lowering.module)] = lowering
+        portables.on_lowered(frame)
     else:
         observation = _thread.expected or _observed(function, seconds, sys._getframe(2))  # noqa: SLF001
         observation.compile_s = seconds
         observation.from_disk = _thread.from_disk
-        lowered = _lowered
-        if lowered is not None and (compilation := _jax.read_compilation(sys._getframe(2))):  # noqa: SLF001
-            observation.compilation = compilation
-            observation.lowering = lowered.get(id(compilation.module))
+        observation.portable = _thread.portable
         _tell(observation)
-        observation.lowering = observation.compilation = None  # whoever wants them has them
+        observation.portable = _thread.portable = None  # whoever wants it has it
 
 
 def _described_ahead_of_time(function: str, frame: FrameType) -> Program | None:

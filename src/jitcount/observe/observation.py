@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from jitcount._jax import Compilation, Lowering
+    from jitcount.observe.portables import Portable
     from jitcount.observe.program import Program
 
 UNKNOWN = "unknown"
@@ -35,7 +35,5 @@ class Observation:
     program: Program | None
     """All that tells it from other programs of the same function."""
 
-    lowering: Lowering | None = None
-    """What it takes to compile the same for another platform; only read where someone wants it."""
-
-    compilation: Compilation | None = None
+    portable: Portable | None = None
+    """What it takes to compile the same for another platform, while someone wants it."""

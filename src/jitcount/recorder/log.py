@@ -34,8 +34,7 @@ class CompileLog:
 
     def add(self, explained: Explained) -> None:
         """Take one more compile; called by the recorder, from any thread."""
-        seen = explained.observation
-        on = self._targets.add(seen.lowering, seen.compilation) if self._targets else {}
+        on = self._targets.results_of(explained.observation.portable) if self._targets else {}
         self._seen.append((explained, on))
 
     @property

@@ -71,7 +71,7 @@ class record:  # noqa: N801 (reads as a verb where it is used, like `open`)
         log = CompileLog(session)
         listener = log.add  # one object: a bound method is a new one each time
         self._open.append((listener, session))
-        explaining.listen(listener, carries=session is not None)
+        explaining.listen(listener)
         return log
 
     def __exit__(
@@ -82,7 +82,10 @@ class record:  # noqa: N801 (reads as a verb where it is used, like `open`)
     ) -> None:
         listener, session = self._open.pop()
         explaining.forget(listener)
-        if session is None or session.is_forked():
+        if session is None:
+            return
+        session.take_no_more()
+        if session.is_forked():
             return
         if isinstance(error, KeyboardInterrupt):
             session.stop()

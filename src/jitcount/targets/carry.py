@@ -13,7 +13,7 @@ from jitcount.observe import hearing
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from jitcount._jax import Compilation, Lowering
+    from jitcount.observe.portables import Portable
 
 
 class NotCarriedError(Exception):
@@ -40,12 +40,13 @@ class Cargo:
         return hashlib.sha256(text.encode() + b"\0" + self.program).hexdigest()
 
 
-def carry(lowering: Lowering | None, compilation: Compilation | None, platform: str) -> Cargo:
+def carry(portable: Portable, platform: str) -> Cargo:
     """Lower a program for a platform; jitcount itself hears nothing of that.
 
     Raises:
         NotCarriedError: the reason why that cannot be.
     """
+    lowering, compilation = portable.lowering, portable.compilation
     if compilation is None:
         raise NotCarriedError(
             "not carried over: JAX's frames do not show how it is compiled, as under jax.pmap"

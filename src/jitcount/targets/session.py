@@ -12,6 +12,7 @@ import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from jitcount.observe.portables import Portable, give, stop_giving
 from jitcount.targets.carry import Cargo, NotCarriedError, carry
 from jitcount.targets.compiling import STOPPED, Job, compilers
 from jitcount.targets.result import OnTarget
@@ -19,7 +20,6 @@ from jitcount.targets.result import OnTarget
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from jitcount._jax import Compilation, Lowering
     from jitcount.targets.names import Target
 
     Results = dict[str, OnTarget]
@@ -27,10 +27,11 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class _Program:
-    """What JAX has compiled for this machine."""
+    """What JAX compiles for this machine."""
 
-    lowering: Lowering | None
-    compilation: Compilation | None
+    portable: Portable | None
+    """Until it has been carried."""
+
     results: Results = field(default_factory=dict)
 
 
@@ -44,24 +45,41 @@ class Session:
         self._programs: queue.SimpleQueue[_Program | None] = queue.SimpleQueue()
         self._changed = threading.Condition()
         self._results: list[Results] = []
+        self._taken: dict[int, Results] = {}
         self._done = 0
         self._jobs: dict[str, tuple[Job, list[Results]]] = {}
         self._is_stopped = False
         self._process = os.getpid()
+        self._taker = self.take  # one object: a bound method is a new one each time
 
     def begin(self) -> None:
         """Get the compilers ready, beside the user's program."""
         for target in self._targets:
             compilers().get_ready(target)
         threading.Thread(target=self._carry_all, name="jitcount carrier", daemon=True).start()
+        give(self._taker)
 
-    def add(self, lowering: Lowering | None, compilation: Compilation | None) -> Results:
-        """Take one more program; the results come in as the compilers give them."""
-        program = _Program(lowering, compilation)
+    def take_no_more(self) -> None:
+        """The block is over."""
+        stop_giving(self._taker)
+
+    def take(self, portable: Portable) -> None:
+        """Take one more program, before JAX has compiled it."""
+        program = _Program(portable)
         with self._changed:
             self._results.append(program.results)
+            self._taken[id(portable)] = program.results
         self._programs.put(program)
-        return program.results
+
+    def results_of(self, portable: Portable | None) -> Results:
+        """The results of a program that JAX has compiled; they come in as the compilers give them.
+
+        One that was not taken, because the block began in the midst of it, has its reason there.
+        """
+        if portable is None or id(portable) not in self._taken:
+            portable = Portable()
+            self.take(portable)
+        return self._taken.pop(id(portable))
 
     def is_forked(self) -> bool:
         """Whether this is a child of the process that has the compilers: nothing comes here."""
@@ -117,7 +135,7 @@ class Session:
                 except Exception as error:  # noqa: BLE001 (it must have a result, whatever happens)
                     reason = f"not carried over: {type(error).__name__}: {error}"
                 self._tell([program.results], OnTarget(target=target.name, error=reason))
-            program.lowering = program.compilation = None
+            program.portable = None
 
     def _submit(self, program: _Program, target: Target, cargo: Cargo) -> None:
         """Have a program compiled, unless the same one is or was."""
@@ -154,6 +172,6 @@ class Session:
 
 def _cargo_or_reason(program: _Program, platform: str) -> Cargo | str:
     try:
-        return carry(program.lowering, program.compilation, platform)
+        return carry(program.portable or Portable(), platform)
     except NotCarriedError as error:
         return str(error)

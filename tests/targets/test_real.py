@@ -105,7 +105,7 @@ PROGRAMS: dict[str, Callable[[], object]] = {
 }
 
 EXPECTED = {
-    "callback": "not carried over: pure_callback calls back into this Python process",
+    "callback": "not carried over: pure_callback calls back into Python",
     "unlowered": "JAX cannot lower it for {platform}: MLIR translation rule for primitive 'eig' "
     "not found for platform {platform}",
 }

@@ -57,9 +57,7 @@ def carry(portable: Portable, platform: str) -> Cargo:
             "call .lower() inside the block, or jax.clear_caches() before it"
         )
     if callbacks := sorted(set(_callbacks(lowering.jaxpr))):
-        raise NotCarriedError(
-            f"not carried over: {', '.join(callbacks)} calls back into this Python process"
-        )
+        raise NotCarriedError(f"not carried over: {', '.join(callbacks)} calls back into Python")
     try:
         with hearing.muted():
             program = _jax.lower_for(lowering, platform)

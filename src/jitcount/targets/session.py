@@ -99,10 +99,11 @@ class Session:
         self._programs.put(None)
         names = [target.name for target in self._targets]
         for results in self._results:  # in the order that they were asked for
-            missing = OnTarget  # of a compile that another thread made while the block ended
-            ordered = {n: results.get(n) or missing(target=n, error=STOPPED) for n in names}
+            # One may be missing: of a compile that another thread made while the block ended.
+            ordered = {name: results.get(name) or _stopped(name) for name in names}
             results.clear()
             results.update(ordered)
+        self._jobs.clear()  # whoever keeps the log keeps no programs
 
     def stop(self) -> None:
         """End everything at once; what has no result yet gets one that says so."""
@@ -114,7 +115,8 @@ class Session:
         with self._changed:
             for results in self._results:
                 for target in self._targets:
-                    results.setdefault(target.name, OnTarget(target=target.name, error=STOPPED))
+                    results.setdefault(target.name, _stopped(target.name))
+            self._jobs.clear()
 
     def _is_complete(self) -> bool:
         done, wanted = self.progress()
@@ -141,6 +143,8 @@ class Session:
         """Have a program compiled, unless the same one is or was."""
         key = f"{target.name} {cargo.key}"
         with self._changed:
+            if self._is_stopped:
+                return
             known = self._jobs.get(key)
             if known is not None:
                 _, receivers = known
@@ -168,6 +172,10 @@ class Session:
                     results[result.target] = result
                     self._done += 1
             self._changed.notify_all()
+
+
+def _stopped(name: str) -> OnTarget:
+    return OnTarget(target=name, error=STOPPED)
 
 
 def _cargo_or_reason(program: _Program, platform: str) -> Cargo | str:

@@ -11,9 +11,8 @@ from jitcount.targets.chips import Gpu, Tpu
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rich.table import Table
-
     from jitcount.explain.compile import Compile
+    from jitcount.show.table import Table
     from jitcount.targets.names import Target
     from jitcount.targets.result import OnTarget
 

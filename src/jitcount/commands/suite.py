@@ -11,6 +11,7 @@ from jitcount.ledger import ledger
 from jitcount.ledger.environment import environment
 from jitcount.ledger.files import FileError, require_replaceable
 from jitcount.ledger.findings import findings
+from jitcount.recorder.record import record
 from jitcount.show.progress import progress
 from jitcount.show.suite_table import suite_text
 from jitcount.suite.processes import join_the_others, run_in_processes
@@ -28,6 +29,10 @@ def add(commands: Any) -> None:
     parser.add_argument("--ledger", type=Path, metavar="FILE", help="keep what it found")
     parser.add_argument("--bench", action="store_true", help="time cached calls too")
     parser.add_argument(
+        "--target", action="append", default=[], metavar="T", dest="targets",
+        help="compile for this TPU or GPU too, without having it (as jitcount targets lists them)",
+    )  # fmt: skip
+    parser.add_argument(
         "--processes", type=int, default=1, metavar="N", help="compute in N processes together"
     )
     parser.add_argument(
@@ -43,16 +48,23 @@ def _suite(asked: argparse.Namespace) -> int:
     try:
         if asked.ledger:
             require_replaceable(asked.ledger, ledger.KIND)
+        record(asked.targets)
         if asked.processes > 1:
             return run_in_processes(asked.processes, _arguments(asked))
         is_first = join_the_others()
         where = environment()
-    except (FileError, RuntimeError) as error:  # RuntimeError: a backend that does not start
+    except (FileError, ValueError, ImportError, RuntimeError) as error:
+        # ValueError, ImportError: a target; RuntimeError: a backend that does not start
         asked.parser.error(" ".join(str(error).split()))
     print(where, file=sys.stderr)  # noqa: T201
     begin = time.perf_counter()
     with progress("suite", len(cases)) as step:
-        found = run_suite(cases, timed=asked.bench, after=lambda case, _: step(case.id))
+        found = run_suite(
+            cases,
+            timed=asked.bench,
+            targets=asked.targets,
+            after=lambda case, _: step(case.id),
+        )
     wrong = {case: lines for case, entry in found.cases.items() if (lines := findings(entry))}
     print(suite_text(found, wrong, time.perf_counter() - begin))  # noqa: T201
     if asked.ledger and is_first:
@@ -67,4 +79,5 @@ def _arguments(asked: argparse.Namespace) -> list[str]:
     """What each of several processes is asked to do."""
     ledger_of = ["--ledger", str(asked.ledger)] if asked.ledger else []
     bench = ["--bench"] if asked.bench else []
-    return [*ledger_of, *bench, "--", *asked.cases]
+    targets = [word for target in asked.targets for word in ("--target", target)]
+    return [*ledger_of, *bench, *targets, "--", *asked.cases]

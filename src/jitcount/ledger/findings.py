@@ -31,6 +31,19 @@ def findings(entry: CaseEntry, judged: Sequence[Verdict] | None = None) -> list[
         wanted = {name: count for name, count in entry.expected_compiles.items() if count}
         if entry.counts() != wanted:
             lines.append(f"compiled {counts_text(entry.counts())}, not {counts_text(wanted)}")
+    return lines + [line for target in entry.targets for line in _refusals(entry, target)]
+
+
+def _refusals(entry: CaseEntry, target: str) -> list[str]:
+    """What was not compiled for a target: there it is compiled as often as here, or it is wrong."""
+    lines = []
+    for compiled in entry.compiles:
+        result = compiled.on.get(target)
+        if compiled.from_disk or (result is not None and result.error is None):
+            continue
+        why = "was not asked" if result is None else " ".join(str(result.error).split())
+        signature = ", ".join(compiled.signature)
+        lines.append(f"{target} did not compile {compiled.function}({signature}): {why}")
     return lines
 
 

@@ -77,6 +77,9 @@ class CaseEntry(
     expected_compiles: dict[str, Count] | None = None
     """How often each function must be compiled; None where nobody says, or without jit."""
 
+    targets: tuple[str, ...] = ()
+    """For which all of it was compiled too, without their devices."""
+
     results: tuple[Result, ...] = ()
     figures: dict[str, Seconds] = {}
     """Benchmarks: what was measured, and how long it took."""

@@ -52,12 +52,15 @@ def exactly_these(*values: float) -> Callable[[], Sequence[Expected]]:
     return lambda: [exactly(np.array(value, dtypes[type(value)])) for value in values]
 
 
-def run_case(case: Case, *, timed: bool = False) -> CaseEntry:
-    """Run a case from empty caches, so that nothing depends on what ran before."""
+def run_case(case: Case, *, timed: bool = False, targets: Sequence[str] = ()) -> CaseEntry:
+    """Run a case from empty caches, so that nothing depends on what ran before.
+
+    With `targets`, all that it compiles is compiled for those too, by their own compilers.
+    """
     if why := case.unsupported():
         return CaseEntry(unsupported=why)
     jax.clear_caches()
-    with explaining.own_history(), record() as log:
+    with explaining.own_history(), record(targets) as log:
         try:
             values = [_on_host(value) for value in case.program()]
         except Exception as error:  # noqa: BLE001 (a backend that fails one case runs the others)
@@ -67,6 +70,7 @@ def run_case(case: Case, *, timed: bool = False) -> CaseEntry:
         compiles=entries(log.compiles),
         expected_compiles=None if jax.config.values["jax_disable_jit"] else dict(case.compiles),
         results=tuple(Result(encode(v), e) for v, e in zip(values, expected, strict=True)),
+        targets=tuple(targets),
         figures={"cached_s": _cached_seconds(case)} if timed else {},
     )
 

@@ -28,11 +28,15 @@ def chosen(patterns: Sequence[str], cases: Iterable[Case] = CASES) -> list[Case]
 
 
 def run_suite(
-    cases: Iterable[Case], *, timed: bool = False, after: Callable[[Case, CaseEntry], None]
+    cases: Iterable[Case],
+    *,
+    timed: bool = False,
+    targets: Sequence[str] = (),
+    after: Callable[[Case, CaseEntry], None],
 ) -> Ledger:
     """Run cases one by one; `after` each, someone may look at what it gave."""
     found = {}
     for case in cases:
-        found[case.id] = run_case(case, timed=timed)
+        found[case.id] = run_case(case, timed=timed, targets=targets)
         after(case, found[case.id])
     return Ledger(environment=environment(), cases=found)

@@ -91,15 +91,29 @@ class Backend:
     jax_platforms: str
     """The value of ``JAX_PLATFORMS``."""
 
+    compiler: str
+    """What ``jax[...]`` brings the compiler alone, without what only a device needs."""
+
+    target: str
+    """For which that compiler compiles the suite."""
+
     is_present: Callable[[], bool]
 
 
 def backends(cuda: str) -> dict[str, Backend]:
     """The table of backends, for a CUDA release."""
     table = (
-        Backend("cpu", "the CPU", "", "cpu", has_cpu),
-        Backend("gpu", "an NVIDIA GPU", f"[cuda{cuda}]", "cuda", has_nvidia_gpu),
-        Backend("tpu", "a TPU", "[tpu]", "tpu", has_tpu),
+        Backend("cpu", "the CPU", "", "cpu", "", "", has_cpu),
+        Backend(
+            "gpu",
+            "an NVIDIA GPU",
+            f"[cuda{cuda}]",
+            "cuda",
+            f"[cuda{cuda}-local]",
+            "cuda:h100",
+            has_nvidia_gpu,
+        ),
+        Backend("tpu", "a TPU", "[tpu]", "tpu", "[tpu]", "tpu:v5e", has_tpu),
     )
     return {backend.name: backend for backend in table}
 
@@ -196,6 +210,29 @@ def add_sessions(backend: Backend) -> None:
 
 for _backend in BACKENDS.values():
     add_sessions(_backend)
+
+
+def add_aot(backend: Backend) -> None:
+    """A session for a backend's real compiler on a machine that does not have the device."""
+
+    def aot(session: nox.Session) -> None:
+        cpu = BACKENDS["cpu"]
+        release = f"=={JAX}" if JAX else ""
+        session.install(f"jax{backend.compiler}{release}", "-e", ".", *group("test"))
+        env = environment(cpu)
+        session.run("pytest", "tests/targets", "-m", "aot", "-n2", *session.posargs, env=env)
+        if not session.posargs:
+            ledger = RESULTS / f"aot-{backend.name}.json"
+            eight = env | {"JAX_NUM_CPU_DEVICES": "8"}
+            run_suite(session, ledger, eight, "--target", backend.target)
+
+    aot.__doc__ = f"Compile the suite for {backend.device} with its real compiler, without one."
+    nox.session(name=f"aot-{backend.name}", default=False)(aot)
+
+
+for _backend in BACKENDS.values():
+    if _backend.target:
+        add_aot(_backend)
 
 
 @nox.session(default=False)
@@ -327,10 +364,10 @@ def modes(session: nox.Session) -> None:
 def compare(session: nox.Session) -> None:
     """Compare the ledgers that are there, or those named after ``--``."""
     session.install("-e", ".")
-    ledgers = session.posargs or sorted(map(str, RESULTS.glob("*/*.json"))) + sorted(
-        str(RESULTS / f"{name}.json") for name in BACKENDS if (RESULTS / f"{name}.json").exists()
-    )
-    session.run("jitcount", "compare", *ledgers)
+    names = [*BACKENDS, *(f"aot-{backend}" for backend in BACKENDS)]
+    left = [path for name in names if (path := RESULTS / f"{name}.json").exists()]
+    left += sorted([*VERSIONS.glob("*.json"), *MODES.glob("*.json")])
+    session.run("jitcount", "compare", *(session.posargs or map(str, left)))
 
 
 @nox.session(default=False)

@@ -50,6 +50,13 @@ def test_every_backend_has_tests_and_benchmarks() -> None:
             assert f"{kind}-{backend} -> " in listed.stdout
 
 
+def test_compilers_without_devices_have_sessions_of_their_own() -> None:
+    listed = nox("-l").stdout
+    assert "- aot-gpu -> Compile the suite for an NVIDIA GPU with its real compiler" in listed
+    assert "- aot-tpu -> Compile the suite for a TPU with its real compiler" in listed
+    assert "aot-cpu" not in listed
+
+
 def test_plain_nox_runs_what_needs_no_device() -> None:
     defaults = [line.split()[1] for line in nox("-l").stdout.splitlines() if line[:2] == "* "]
     assert defaults == ["tests-cpu", "bench-cpu"]

@@ -49,7 +49,7 @@ def test_there_are_workflows() -> None:
 
 def test_every_session_that_they_name_exists() -> None:
     named = set().union(*(sessions_named_in(load(path)) for path in WORKFLOWS))
-    assert {"tests-cpu", "tests-gpu", "tests-tpu", "lint", "types"} <= named
+    assert {"tests-cpu", "tests-gpu", "tests-tpu", "aot-gpu", "aot-tpu", "lint", "types"} <= named
     assert named <= existing_sessions()
 
 

@@ -167,12 +167,18 @@ def test_a_compiler_that_is_killed_mid_way_takes_one_compile_with_it(
     assert step.partition(";")[0] == "the compiler was ended by SIGKILL"
 
 
-@pytest.mark.aot(*TPUS, *GPUS)
-def test_a_training_step_compiles_everywhere() -> None:
-    with jitcount.record(targets=[*TPUS, *GPUS]) as log:
+@pytest.mark.parametrize(
+    "targets",
+    [
+        pytest.param(TPUS, marks=pytest.mark.aot(*TPUS), id="tpu"),
+        pytest.param(GPUS, marks=pytest.mark.aot(*GPUS), id="cuda"),
+    ],
+)
+def test_a_training_step_compiles_everywhere(targets: list[str]) -> None:
+    with jitcount.record(targets=targets) as log:
         transformer.step(transformer.init(), transformer.tokens())
     on = log.compiles[0].on
-    assert list(on) == [*TPUS, *GPUS]
+    assert list(on) == targets
     assert {result.error for result in on.values()} == {None}
     weights = sum(leaf.nbytes for leaf in jax.tree.leaves(transformer.init()))
     assert all((result.argument_bytes or 0) >= weights for result in on.values())
@@ -209,12 +215,14 @@ def sharded(devices: int, *targets: str) -> dict[str, list[Any]]:
     return found
 
 
-@pytest.mark.aot(*BOTH)
-def test_a_training_step_over_8_devices_compiles_for_8_chips() -> None:
-    found = sharded(8, "tpu:v4", "tpu:v5e", "cuda:h100", "tpu:v5e:2x2")
-    too_small = "it is sharded over 8 devices, and tpu:v5e:2x2 has 4"
-    assert found.pop("tpu:v5e:2x2") == [too_small, False, False]
-    assert found == {name: [None, True, True] for name in ("tpu:v4", "tpu:v5e", "cuda:h100")}
+@each(*BOTH)
+def test_a_training_step_over_8_devices_compiles_for_8_chips(target: str) -> None:
+    too_small = {"tpu:v5e": "tpu:v5e:2x2", "cuda:h100": "cuda:h100:4"}[target]
+    reason = f"it is sharded over 8 devices, and {too_small} has 4"
+    assert sharded(8, target, too_small) == {
+        target: [None, True, True],
+        too_small: [reason, False, False],
+    }
 
 
 @pytest.mark.aot("tpu:v5e")

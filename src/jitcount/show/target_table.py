@@ -22,16 +22,15 @@ _REFUSAL_COLUMNS = 60
 
 def targets_table(rows: Sequence[tuple[Target, str]], columns: int | None = None) -> str:
     """All targets, each with whether it is installed, or the command for that."""
-    shown = table("target", "chip", "sizes", "installed")
+    shown = table("target", "chip", "smallest", "installed")
     for target, installed in rows:
         chip = target.chip
         if isinstance(chip, Tpu):
             layout = "x".join(map(str, chip.layout))
-            double = "x".join(map(str, (*chip.layout[:-1], 2 * chip.layout[-1])))
-            shown.add_row(target.name, f"TPU {chip.name}", f"{layout}, {double}, …", installed)
+            shown.add_row(target.name, f"TPU {chip.name}", layout, installed)
         elif isinstance(chip, Gpu):
-            shown.add_row(target.name, chip.product, "1, 2, 3, …", installed)
-    note = "With a size: tpu:v5e:16x16, cuda:h100:8. Without one, as large as the program needs."
+            shown.add_row(target.name, chip.product, "1", installed)
+    note = "With a size: tpu:v5e:16x16, cuda:h100:8; without, as large as a program needs."
     return render(shown, "", note, columns=columns)
 
 

@@ -4,6 +4,7 @@ import dataclasses
 
 from jitcount.explain.compile import Compile
 from jitcount.show.target_table import shortened, target_tables, targets_table
+from jitcount.targets.installed import PLUGINS
 from jitcount.targets.names import parse
 from jitcount.targets.result import OnTarget
 
@@ -76,12 +77,14 @@ def test_without_targets_there_is_nothing_to_show() -> None:
 
 
 def test_the_list_of_targets_says_what_is_installed_and_how_to_install_the_rest() -> None:
-    rows = [(parse("tpu:v5e"), "yes"), (parse("cuda:h100"), 'pip install "jax[cuda12-local]"')]
-    assert targets_table(rows, columns=80) == (
+    rows = [(parse("tpu:v5e"), True), (parse("cuda:h100"), False)]
+    command = PLUGINS["cuda"].command
+    assert targets_table(rows, [f"To install XLA:GPU: {command}"], columns=80) == (
         "target      chip                    smallest   installed\n"
-        "──────────────────────────────────────────────────────────────────────────────\n"
+        "────────────────────────────────────────────────────────\n"
         "tpu:v5e     TPU v5e                 2x2        yes\n"
-        'cuda:h100   NVIDIA H100 80GB HBM3   1          pip install "jax[cuda12-local]"\n'
+        "cuda:h100   NVIDIA H100 80GB HBM3   1          no\n"
         "\n"
-        "With a size: tpu:v5e:16x16, cuda:h100:8; without, as large as a program needs."
+        "With a size: tpu:v5e:16x16, cuda:h100:8; without, as large as a program needs.\n"
+        'To install XLA:GPU: pip install "jax[cuda12-local]" nvidia-cuda-nvcc-cu12'
     )

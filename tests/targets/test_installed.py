@@ -1,10 +1,16 @@
 """What is said where a compiler is missing."""
 
+import os
+import types
+from pathlib import Path
+
 import pytest
 
 import jitcount
-from jitcount.targets import installed
+from jitcount.targets import installed, process
 from jitcount.targets.names import parse
+
+CUDA = 'pip install "jax[cuda12-local]" nvidia-cuda-nvcc-cu12'
 
 
 @pytest.fixture
@@ -22,7 +28,7 @@ def nothing_installed(monkeypatch: pytest.MonkeyPatch) -> None:
         ),
         (
             "cuda:h100:8",
-            'cuda:h100:8 needs XLA:GPU, which is not installed: pip install "jax[cuda12-local]"',
+            f"cuda:h100:8 needs XLA:GPU, which is not installed: {CUDA}",
         ),
     ],
 )
@@ -49,3 +55,24 @@ def test_a_module_that_is_there_is_found_and_one_that_is_not_is_not() -> None:
     assert installed._is_there("jax.numpy")
     assert not installed._is_there("jax_plugins_that_nobody_has.xla_cuda12")
     assert installed.is_installed(parse("cpu"))
+
+
+def test_a_gpus_compiler_needs_an_assembler_that_does_not_come_with_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(installed, "_is_there", lambda _module: True)
+    monkeypatch.setattr(installed, "_has_ptxas", lambda: False)
+    assert installed.is_installed(parse("tpu:v5e"))
+    assert not installed.is_installed(parse("cuda:h100"))
+
+
+def test_an_assembler_from_pip_is_found_and_comes_first(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    folder = tmp_path / "nvidia" / "cuda_nvcc" / "bin"
+    folder.mkdir(parents=True)
+    (folder / "ptxas").touch()
+    found = types.SimpleNamespace(submodule_search_locations=[str(tmp_path / "nvidia")])
+    monkeypatch.setattr("importlib.util.find_spec", lambda _name: found)
+    assert installed.ptxas_from_pip() == folder
+    assert process.environment()["PATH"].split(os.pathsep)[0] == str(folder)

@@ -21,9 +21,9 @@ def add(commands: Any) -> None:
 
 
 def _list(_asked: argparse.Namespace) -> int:
-    rows = [
-        (target, "yes" if is_installed(target) else PLUGINS[target.platform].command)
-        for target in TARGETS
-    ]
-    print(targets_table(rows))  # noqa: T201
+    rows = [(target, is_installed(target)) for target in TARGETS]
+    missing = dict.fromkeys(target.platform for target, is_there in rows if not is_there)
+    plugins = (PLUGINS[platform] for platform in missing)
+    commands = [f"To install {plugin.compiler}: {plugin.command}" for plugin in plugins]
+    print(targets_table(rows, commands))  # noqa: T201
     return 0

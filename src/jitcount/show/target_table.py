@@ -20,18 +20,20 @@ if TYPE_CHECKING:
 _REFUSAL_COLUMNS = 60
 
 
-def targets_table(rows: Sequence[tuple[Target, str]], columns: int | None = None) -> str:
-    """All targets, each with whether it is installed, or the command for that."""
+def targets_table(
+    rows: Sequence[tuple[Target, bool]], commands: Sequence[str] = (), columns: int | None = None
+) -> str:
+    """All targets, each with whether it is installed, and the commands for those that are not."""
     shown = table("target", "chip", "smallest", "installed")
-    for target, installed in rows:
-        chip = target.chip
+    for target, is_installed in rows:
+        chip, installed = target.chip, "yes" if is_installed else "no"
         if isinstance(chip, Tpu):
             layout = "x".join(map(str, chip.layout))
             shown.add_row(target.name, f"TPU {chip.name}", layout, installed)
         elif isinstance(chip, Gpu):
             shown.add_row(target.name, chip.product, "1", installed)
     note = "With a size: tpu:v5e:16x16, cuda:h100:8; without, as large as a program needs."
-    return render(shown, "", note, columns=columns)
+    return render(shown, "", note, *commands, columns=columns)
 
 
 def target_tables(compiles: Sequence[Compile], columns: int | None = None) -> str:

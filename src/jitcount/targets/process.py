@@ -11,6 +11,7 @@ import tempfile
 import threading
 from typing import Any
 
+from jitcount.targets.installed import ptxas_from_pip
 from jitcount.targets.pipe import Message, receive, send
 
 # Of what a compiler has printed, as much as helps to see why it ended.
@@ -33,6 +34,9 @@ def environment() -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if name != "JITCOUNT"}
     flags = kept.get("XLA_FLAGS", "").split()
     host = ("--xla_cpu_", "--xla_force_host_platform_device_count")
+    if assembler := ptxas_from_pip():
+        # It fits the compiler beside it; a toolkit of the system's may be too new for older GPUs.
+        kept["PATH"] = os.pathsep.join(filter(None, (str(assembler), kept.get("PATH"))))
     kept["XLA_FLAGS"] = " ".join(flag for flag in flags if not flag.startswith(host))
     return kept | {
         "JAX_PLATFORMS": "cpu",  # no device is looked for

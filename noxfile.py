@@ -91,8 +91,8 @@ class Backend:
     jax_platforms: str
     """The value of ``JAX_PLATFORMS``."""
 
-    compiler: str
-    """What ``jax[...]`` brings the compiler alone, without what only a device needs."""
+    compiler: tuple[str, ...]
+    """What brings the compiler alone: what ``jax[...]`` is installed with, and what else."""
 
     target: str
     """For which that compiler compiles the suite."""
@@ -100,20 +100,24 @@ class Backend:
     is_present: Callable[[], bool]
 
 
+ASSEMBLERS = {"12": "nvidia-cuda-nvcc-cu12", "13": "nvidia-cuda-nvcc"}
+
+
 def backends(cuda: str) -> dict[str, Backend]:
     """The table of backends, for a CUDA release."""
     table = (
-        Backend("cpu", "the CPU", "", "cpu", "", "", has_cpu),
+        Backend("cpu", "the CPU", "", "cpu", (), "", has_cpu),
         Backend(
             "gpu",
             "an NVIDIA GPU",
             f"[cuda{cuda}]",
             "cuda",
-            f"[cuda{cuda}-local]",
+            # XLA:GPU does not bring NVIDIA's assembler.
+            (f"[cuda{cuda}-local]", ASSEMBLERS.get(cuda, "")),
             "cuda:h100",
             has_nvidia_gpu,
         ),
-        Backend("tpu", "a TPU", "[tpu]", "tpu", "[tpu]", "tpu:v5e", has_tpu),
+        Backend("tpu", "a TPU", "[tpu]", "tpu", ("[tpu]",), "tpu:v5e", has_tpu),
     )
     return {backend.name: backend for backend in table}
 
@@ -136,7 +140,7 @@ def require_device(session: nox.Session, backend: Backend) -> None:
             f"{session.name} needs {backend.device}, and this machine has none: nothing was "
             f"installed or run. {kind}-cpu needs no device"
         )
-    if backend.name == "gpu" and CUDA not in {"12", "13"}:
+    if backend.name == "gpu" and CUDA not in ASSEMBLERS:
         session.error(f"JITCOUNT_CUDA is {CUDA!r}; it can be 12 or 13")
 
 
@@ -218,7 +222,8 @@ def add_aot(backend: Backend) -> None:
     def aot(session: nox.Session) -> None:
         cpu = BACKENDS["cpu"]
         release = f"=={JAX}" if JAX else ""
-        session.install(f"jax{backend.compiler}{release}", "-e", ".", *group("test"))
+        extra, *more = backend.compiler
+        session.install(f"jax{extra}{release}", *more, "-e", ".", *group("test"))
         env = environment(cpu)
         session.run("pytest", "tests/targets", "-m", "aot", "-n2", *session.posargs, env=env)
         if not session.posargs:

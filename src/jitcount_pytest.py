@@ -40,6 +40,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="rewrite the budget from this run",
     )  # fmt: skip
     group.addoption(
+        "--compile-target", action="append", default=[], metavar="T", dest="jitcount_targets",
+        help="compile for this TPU or GPU too, without having it: tpu:v5e, cuda:h100, ... "
+        "(jitcount targets lists them), and show at the end what its compiler said",
+    )  # fmt: skip
+    group.addoption(
         "--compile-isolation", choices=["clear", "none"], dest="jitcount_isolation",
         help="clear JAX's caches before each counted test, so that its count does not depend on "
         "what ran before (default), or count as they come",
@@ -53,8 +58,9 @@ def pytest_configure(config: pytest.Config) -> None:
     """Make the markers known, and start what the options ask for."""
     for line in MARKERS.values():
         config.addinivalue_line("markers", line)
-    options = ("jitcount_show", "jitcount_ledger", "jitcount_budget", "jitcount_update")
-    if any(config.getoption(name) for name in options) or config.getini("compile_budget"):
+    options = ("show", "ledger", "budget", "update", "targets")
+    wanted = any(config.getoption(f"jitcount_{name}") for name in options)
+    if wanted or config.getini("compile_budget"):
         from jitcount import pytest_plugin  # noqa: PLC0415 (it imports JAX)
 
         config.pluginmanager.register(pytest_plugin.Run(config), "jitcount-run")

@@ -24,6 +24,8 @@ from jitcount.ledger.ledger import (
     write_ledger,
 )
 from jitcount.recorder.log import CompileLog
+from jitcount.recorder.record import record
+from jitcount.targets.host import prefer_cpu
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from jitcount.explain.compile import Compile
 
 _LOG = pytest.StashKey[CompileLog]()
+_LOG_ON_TARGETS = pytest.StashKey[CompileLog]()
 
 # A report travels as plain text from a worker of pytest-xdist.
 _ENCODER = msgspec.json.Encoder()
@@ -55,11 +58,16 @@ def isolate(item: pytest.Item) -> None:
 
 @contextlib.contextmanager
 def counted(item: pytest.Item) -> Iterator[None]:
-    """Count what is compiled in a test's call phase."""
+    """Count what is compiled in a test's call phase, and compile it for targets too."""
     listener = log_of(item).add
+    targets = item.config.getoption("jitcount_targets")
     explaining.listen(listener)
     try:
-        yield
+        if targets:
+            with record(targets) as item.stash[_LOG_ON_TARGETS]:
+                yield
+        else:
+            yield
     finally:
         explaining.forget(listener)
 
@@ -128,8 +136,11 @@ class Run:
         named = config.getoption("jitcount_budget") or config.getini("compile_budget")
         self._budget_file = config.rootpath / named if named else None
         try:
+            if targets := config.getoption("jitcount_targets"):
+                record(targets)
+                prefer_cpu()
             self._budget = self._prepare_files()
-        except FileError as error:
+        except (FileError, ValueError, ImportError) as error:  # of a file, or of a target
             pytest.exit(str(error), 2)
         self._found: dict[str, tuple[CompileEntry, ...]] = {}
         self._unused: list[str] = []
@@ -172,7 +183,8 @@ class Run:
         """Put what a test compiled into its report, which travels from a worker."""
         report = yield
         if call.when == "call":
-            report.jitcount = _ENCODER.encode(entries(log_of(item).compiles)).decode()
+            log = item.stash.get(_LOG_ON_TARGETS, None) or log_of(item)
+            report.jitcount = _ENCODER.encode(entries(log.compiles)).decode()
         return report
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -217,6 +229,11 @@ class Run:
             from jitcount.show.costliest import costliest  # noqa: PLC0415 (it needs rich)
 
             terminalreporter.write_line(costliest(self._found, most))
+        if self._config.getoption("jitcount_targets"):
+            from jitcount.show.target_table import targets_summary  # noqa: PLC0415
+
+            terminalreporter.section("compiles on targets")
+            terminalreporter.write_line(targets_summary(self._found))
         if self._unused:
             terminalreporter.section("fewer compiles than budgeted")
             for line in self._unused:

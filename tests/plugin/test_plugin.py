@@ -10,6 +10,8 @@ from pathlib import Path
 import jax
 import pytest
 
+from jitcount.targets.names import TARGETS
+
 STEP = """
 import jax, numpy as np, pytest
 
@@ -265,6 +267,10 @@ FOREIGN = '{"name": "web"}'
         (["--compile-update"], "--compile-update needs --compile-budget=FILE, or compile_budget"),
         (["--compile-budget=foreign.json"], "foreign.json: is not a jitcount budget"),
         (
+            ["--compile-target=tpu:v9"],
+            f"unknown target 'tpu:v9'; known are {', '.join(t.name for t in TARGETS)}",
+        ),
+        (
             ["--compile-budget=foreign.json", "--compile-update"],
             "foreign.json: is not a jitcount budget; it is left as it is",
         ),
@@ -310,6 +316,27 @@ def test_one_ledger_comes_from_all_workers(project: Project) -> None:
     assert sorted(cases) == ["test_it.py::test_quiet", "test_it.py::test_step"]
     budget = json.loads((project.root / "b.json").read_text())
     assert budget["tests"] == {"test_it.py::test_step": {"step": 2}}
+
+
+def test_what_a_targets_compiler_says_is_shown_and_kept(project: Project) -> None:
+    """The target "cpu" stands in for one whose compiler need not be installed."""
+    callback = "jax.jit(lambda x: jax.pure_callback(np.sin, x, x))(arr(3))"
+    project.write("test_it.py", BUDGETED.replace("pass", callback))
+    done = project.run("--compile-target=cpu", "--compile-ledger=ledger.json")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert whole(done.stdout) == (
+        "..                                                              "
+        "                             [100%]\n"
+        "======================================= compiles on targets "
+        "========================================\n"
+        "On cpu: 2 compiles in TIME, 1 not compiled\n"
+        "  cpu, test_it.py::test_quiet: <lambda>(float32[3]): "
+        "not carried over: pure_callback calls back into Python\n"
+        "2 passed in TIME\n"
+    )
+    cases = json.loads((project.root / "ledger.json").read_text())["cases"]
+    on = [c["on"]["cpu"] for c in cases["test_it.py::test_step"]["compiles"]]
+    assert [result["error"] for result in on] == [None, None]
 
 
 def test_the_costliest_compiles_are_shown_at_the_end(project: Project) -> None:

@@ -21,6 +21,7 @@ from jitcount.recorder.record import record
 from jitcount.show.log_table import log_table
 from jitcount.show.target_table import target_tables
 from jitcount.show.text import seconds, width
+from jitcount.targets.host import prefer_cpu
 
 if TYPE_CHECKING:
     from jitcount.explain.explaining import Explained
@@ -66,6 +67,8 @@ def _checked(asked: argparse.Namespace) -> int:
         recorder = record(asked.target, progress=True)
     except (ValueError, ImportError) as error:
         asked.parser.error(str(error))
+    if asked.target:
+        prefer_cpu()
     return _run(asked, program, recorder)
 
 

@@ -16,6 +16,7 @@ from jitcount.show.progress import progress
 from jitcount.show.suite_table import suite_text
 from jitcount.suite.processes import join_the_others, run_in_processes
 from jitcount.suite.running import chosen, run_suite
+from jitcount.targets.host import prefer_cpu
 
 if TYPE_CHECKING:
     import argparse
@@ -49,6 +50,8 @@ def _suite(asked: argparse.Namespace) -> int:
         if asked.ledger:
             require_replaceable(asked.ledger, ledger.KIND)
         record(asked.targets)
+        if asked.targets:
+            prefer_cpu()
         if asked.processes > 1:
             return run_in_processes(asked.processes, _arguments(asked))
         is_first = join_the_others()

@@ -9,9 +9,10 @@ from jitcount.show.text import render, seconds, table, times
 from jitcount.targets.chips import Gpu, Tpu
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from jitcount.explain.compile import Compile
+    from jitcount.ledger.ledger import CompileEntry
     from jitcount.show.table import Table
     from jitcount.targets.names import Target
     from jitcount.targets.result import OnTarget
@@ -44,6 +45,21 @@ def target_tables(compiles: Sequence[Compile], columns: int | None = None) -> st
         found = [(compiled, compiled.on[name]) for compiled in compiles if name in compiled.on]
         parts += ["", _headline(name, [result for _, result in found]), "", _rows(found)]
     return render(*parts[1:], columns=columns) if parts else ""
+
+
+def targets_summary(found: Mapping[str, Sequence[CompileEntry]]) -> str:
+    """For each target, how much its compiler made of all tests, and what it refused."""
+    totals: dict[str, list[OnTarget]] = {}
+    refused = []
+    for test, compiles in found.items():
+        for compiled in compiles:
+            for name, result in compiled.on.items():
+                totals.setdefault(name, []).append(result)
+                if result.error is not None:
+                    call = f"{compiled.function}({signature_of(compiled.signature)})"
+                    refused.append(f"  {name}, {test}: {call}: {shortened(result.error)}")
+    lines = [_headline(name, results) for name, results in totals.items()]
+    return "\n".join([*lines, *refused]) or "nothing was compiled"
 
 
 def _headline(name: str, results: Sequence[OnTarget]) -> str:

@@ -1,0 +1,18 @@
+"""The platform that the user's own program runs on while others are compiled for."""
+
+from __future__ import annotations
+
+import os
+
+import jax
+
+
+def prefer_cpu() -> None:
+    """Run on the CPU, unless JAX_PLATFORMS says otherwise; before any backend is started.
+
+    JAX would look for the device of every compiler that is installed, and say at length that it
+    found none.
+    """
+    if not os.environ.get("JAX_PLATFORMS"):
+        os.environ["JAX_PLATFORMS"] = "cpu"  # for the processes that the program starts
+        jax.config.update("jax_platforms", "cpu")

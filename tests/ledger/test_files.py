@@ -8,17 +8,20 @@ from pathlib import Path
 
 import pytest
 
+from jitcount.ledger import files
 from jitcount.ledger.files import FileError, require_replaceable, write_whole
 
 # Writes ever longer files, over and over, until it is killed.
 WRITER = """
-import pathlib, sys
-from jitcount.ledger.files import write_whole
+import importlib.util, pathlib, sys
+spec = importlib.util.spec_from_file_location("files", sys.argv[2])  # alone, without JAX
+files = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(files)
 path = pathlib.Path(sys.argv[1])
 number = 0
 while True:
     number += 1
-    write_whole(path, b"[" + b"%d," % number * 200_000 + b"0]")
+    files.write_whole(path, b"[" + b"%d," % number * 200_000 + b"0]")
     print(number, flush=True)
 """
 
@@ -27,7 +30,9 @@ def test_a_file_is_whole_whenever_its_writer_is_killed(tmp_path: Path) -> None:
     path = tmp_path / "ledger.json"
     for _ in range(3):
         writer = subprocess.Popen(  # noqa: S603
-            [sys.executable, "-c", WRITER, str(path)], stdout=subprocess.PIPE, text=True
+            [sys.executable, "-c", WRITER, str(path), files.__file__],
+            stdout=subprocess.PIPE,
+            text=True,
         )
         assert writer.stdout is not None
         for _ in range(5):

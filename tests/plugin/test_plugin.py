@@ -10,6 +10,7 @@ from pathlib import Path
 import jax
 import pytest
 
+from jitcount.ledger.budget import write_budget
 from jitcount.targets.names import TARGETS
 
 STEP = """
@@ -67,27 +68,9 @@ def golden(name: str) -> str:
     return (Path(__file__).parent / name).read_text(encoding="utf-8")
 
 
-def test_the_fixture_is_a_log_of_the_call_phase(project: Project) -> None:
-    project.write(
-        "test_it.py",
-        """
-@pytest.fixture
-def warm():
-    step(arr(3))
-
-def test_step(warm, compiles):
-    step(arr(3))
-    assert compiles.counts() == {}
-    step(arr(4))
-    step(arr(4))
-    assert compiles.counts() == {"step": 1}
-""",
-    )
-    done = project.run()
-    assert done.returncode == 0, done.stdout
-
-
-def test_markers_that_hold_pass(project: Project) -> None:
+def test_markers_that_hold_pass_and_the_fixture_is_a_log_of_the_call_phase(
+    project: Project,
+) -> None:
     project.write(
         "test_it.py",
         """
@@ -107,6 +90,13 @@ def test_none(warm):
 def warm():
     step(arr(3))
 
+def test_fixture(warm, compiles):
+    step(arr(3))
+    assert compiles.counts() == {}
+    step(arr(4))
+    step(arr(4))
+    assert compiles.counts() == {"step": 1}
+
 @pytest.mark.compiles(step=1)
 class TestClass:
     def test_one(self):
@@ -118,7 +108,7 @@ class TestClass:
 """,
     )
     done = project.run()
-    assert "6 passed" in done.stdout, done.stdout
+    assert "7 passed" in done.stdout, done.stdout
 
 
 FAILING = """
@@ -232,8 +222,7 @@ def test_a_budget_is_written_sorted_and_small(project: Project) -> None:
 
 
 def test_a_budget_fails_more_and_reminds_of_fewer(project: Project) -> None:
-    project.write("test_it.py", BUDGETED)
-    project.run("--compile-budget=budget.json", "--compile-update")
+    write_budget(project.root / "budget.json", {"test_it.py::test_step": {"step": 2}})
     (project.root / "pytest.ini").write_text("[pytest]\ncompile_budget = budget.json\n")
     project.write("test_it.py", BUDGETED.replace("pass", "step(arr(5))"))
     over = project.run()
@@ -280,14 +269,20 @@ FOREIGN = '{"name": "web"}'
         ),
     ],
 )
-def test_a_file_that_cannot_be_used_ends_the_run_with_one_line(
-    project: Project, arguments: list[str], message: str
+def test_what_cannot_be_used_ends_the_run_with_one_line(
+    project: Project,
+    arguments: list[str],
+    message: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
+    monkeypatch.chdir(project.root)
     project.write("test_it.py", BUDGETED)
     (project.root / "foreign.json").write_text(FOREIGN)
-    done = project.run(*arguments)
-    shown = (done.stdout + done.stderr).replace(f"{project.root}{os.sep}", "")
-    assert (done.returncode, shown) == (2, f"Exit: {message}\n")
+    code = pytest.main(["-q", "-p", "no:cacheprovider", *arguments])  # it ends before any test
+    printed = capfd.readouterr()
+    shown = (printed.out + printed.err).replace(f"{project.root}{os.sep}", "")
+    assert (code, shown) == (2, f"Exit: {message}\n")
     assert (project.root / "foreign.json").read_text() == FOREIGN
     assert not (project.root / "none.json").exists()
 
@@ -295,9 +290,13 @@ def test_a_file_that_cannot_be_used_ends_the_run_with_one_line(
 # --- The ledger, the table, and projects that want none of it
 
 
-def test_the_ledger_has_all_compiles_of_all_tests(project: Project) -> None:
+def test_the_ledger_has_all_compiles_and_the_table_shows_the_costliest(project: Project) -> None:
     project.write("test_it.py", BUDGETED)
-    assert project.run("--compile-ledger=ledger.json").returncode == 0
+    done = project.run("--compile-ledger=ledger.json", "--compiles=1")
+    assert done.returncode == 0
+    section = done.stdout.partition(" compiles ")[2]
+    assert re.search(r"^2 compiles in 2 tests, [\d.]+ ms$", section, re.MULTILINE), done.stdout
+    assert section.count("test_it.py::test_step") == 1
     ledger = json.loads((project.root / "ledger.json").read_text())
     assert (ledger["kind"], ledger["schema"]) == ("jitcount ledger", 2)
     assert ledger["environment"]["jax"] == jax.__version__
@@ -337,14 +336,6 @@ def test_what_a_targets_compiler_says_is_shown_and_kept(project: Project) -> Non
     cases = json.loads((project.root / "ledger.json").read_text())["cases"]
     on = [c["on"]["cpu"] for c in cases["test_it.py::test_step"]["compiles"]]
     assert [result["error"] for result in on] == [None, None]
-
-
-def test_the_costliest_compiles_are_shown_at_the_end(project: Project) -> None:
-    project.write("test_it.py", BUDGETED)
-    out = project.run("--compiles=1").stdout
-    section = out.partition(" compiles ")[2]
-    assert re.search(r"^2 compiles in 2 tests, [\d.]+ ms$", section, re.MULTILINE), out
-    assert section.count("test_it.py::test_step") == 1
 
 
 def test_a_project_without_jax_pays_nothing(project: Project) -> None:

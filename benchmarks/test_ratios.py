@@ -113,7 +113,7 @@ def test_explaining(
             limit,
             compile_one,
             less,
-            pairs=100,
+            pairs=70,
         )
 
 

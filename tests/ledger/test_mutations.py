@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from jitcount.ledger.arrays import encode
 from jitcount.ledger.comparison import compare
 from jitcount.ledger.files import FileError
 from jitcount.ledger.ledger import Ledger, read_ledger, write_ledger
@@ -143,6 +144,17 @@ def test_no_broken_file_ends_in_a_traceback(
         assert "\n" not in str(error)  # noqa: PT017
     else:
         compare({"a": ledger, "b": read})
+
+
+def test_a_reference_that_its_dtype_does_not_hold_is_a_difference(ledger: Ledger) -> None:
+    (result,) = ledger.cases["sum-100"].results
+    huge = msgspec.structs.replace(result.expected, reference=encode(np.array(1e300)))
+    entry = msgspec.structs.replace(
+        ledger.cases["sum-100"], results=(msgspec.structs.replace(result, expected=huge),)
+    )
+    other = msgspec.structs.replace(ledger, cases=ledger.cases | {"sum-100": entry})
+    found = [str(difference) for difference in compare({"a": ledger, "b": other}).differences]
+    assert found[0].startswith("sum-100 in b: the value is 5.43900299, not inf; ")
 
 
 def test_the_measure_of_harm_finds_harm(document: Any) -> None:

@@ -191,7 +191,8 @@ def _worst(
     bound: np.ndarray,
     share: float,
 ) -> Worst:
-    one, other = found[index], reference[index].astype(found.dtype)
+    with np.errstate(over="ignore"):  # a reference that its dtype does not hold is infinite there
+        one, other = found[index], reference[index].astype(found.dtype)
     finite = bool(np.isfinite(np.float64(one)) and np.isfinite(np.float64(other)))
     ulps = ulps_between(one, other) if finite else None
     return Worst(index, _exact_text(one), _exact_text(other), ulps, float(bound[index]), share)

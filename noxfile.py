@@ -188,7 +188,8 @@ def run_benchmarks(session: nox.Session, backend: Backend) -> None:
     RESULTS.mkdir(exist_ok=True)
     figures = RESULTS / f"bench-{backend.name}.json"
     session.run(
-        "pytest", "benchmarks", "--ignore=benchmarks/test_plugin.py", "--quiet",
+        "pytest", "benchmarks", "--ignore=benchmarks/test_plugin.py",
+        "--ignore=benchmarks/test_targets.py", "--quiet",
         "--benchmark-columns=min,median,iqr,rounds", f"--benchmark-json={figures}",
         *session.posargs,
         env=environment(backend),
@@ -216,15 +217,20 @@ for _backend in BACKENDS.values():
     add_sessions(_backend)
 
 
+def install_compilers(session: nox.Session, *backends: Backend) -> None:
+    """Install jitcount, the test tools and the compilers of backends that need not be there."""
+    release = f"=={JAX}" if JAX else ""
+    extras = [f"jax{backend.compiler[0]}{release}" for backend in backends]
+    more = [requirement for backend in backends for requirement in backend.compiler[1:]]
+    session.install(*extras, *more, "-e", ".", *group("test"))
+
+
 def add_aot(backend: Backend) -> None:
     """A session for a backend's real compiler on a machine that does not have the device."""
 
     def aot(session: nox.Session) -> None:
-        cpu = BACKENDS["cpu"]
-        release = f"=={JAX}" if JAX else ""
-        extra, *more = backend.compiler
-        session.install(f"jax{extra}{release}", *more, "-e", ".", *group("test"))
-        env = environment(cpu)
+        install_compilers(session, backend)
+        env = environment(BACKENDS["cpu"])
         session.run("pytest", "tests/targets", "-m", "aot", "-n2", *session.posargs, env=env)
         if not session.posargs:
             ledger = RESULTS / f"aot-{backend.name}.json"
@@ -248,16 +254,28 @@ def libraries(session: nox.Session) -> None:
     session.run("pytest", "tests/libraries", *session.posargs, env=environment(cpu))
 
 
+def run_apart(session: nox.Session, name: str) -> None:
+    """Run one file of benchmarks that is not for every backend, and close with its ratios."""
+    RESULTS.mkdir(exist_ok=True)
+    figures = RESULTS / f"bench-{name}.json"
+    env = environment(BACKENDS["cpu"])
+    command = ("pytest", f"benchmarks/test_{name}.py", "--quiet", f"--benchmark-json={figures}")
+    session.run(*command, *session.posargs, env=env)
+    session.run("python", "benchmarks/summary.py", str(figures), env=env)
+
+
 @nox.session(name="bench-plugin", default=False)
 def bench_plugin(session: nox.Session) -> None:
     """Time whole runs of pytest with and without the plugin, on the CPU."""
-    cpu = BACKENDS["cpu"]
-    install(session, cpu)
-    RESULTS.mkdir(exist_ok=True)
-    figures = RESULTS / "bench-plugin.json"
-    command = ("pytest", "benchmarks/test_plugin.py", "--quiet", f"--benchmark-json={figures}")
-    session.run(*command, *session.posargs, env=environment(cpu))
-    session.run("python", "benchmarks/summary.py", str(figures), env=environment(cpu))
+    install(session, BACKENDS["cpu"])
+    run_apart(session, "plugin")
+
+
+@nox.session(name="bench-targets", default=False)
+def bench_targets(session: nox.Session) -> None:
+    """Time ``record(targets=...)`` beside the bare compiles for a TPU and a GPU, without them."""
+    install_compilers(session, BACKENDS["gpu"], BACKENDS["tpu"])
+    run_apart(session, "targets")
 
 
 # The JAX releases that are held side by side, each with a Python that has it.

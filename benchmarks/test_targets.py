@@ -83,6 +83,6 @@ def test_targets(benchmark: BenchmarkFixture) -> None:
         1.15,
         lambda: seconds_for(recorded, calls=1),
         lambda: seconds_for(by_hand, calls=1),
-        pairs=4,
+        pairs=6,
         warmups=1,
     )

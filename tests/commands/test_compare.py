@@ -54,10 +54,9 @@ def test_differences_come_first_and_the_exit_code_is_1(
 ) -> None:
     assert main(["compare", str(ledgers / "good.json"), str(ledgers / "bad.json")]) == 1
     lines = shown(capsys.readouterr().out).splitlines()
-    assert lines[:4] == [
-        "3 differences in 3 cases in 2 ledgers",
+    assert lines[:3] == [
+        "2 differences in 3 cases in 2 ledgers",
         "  first-example in bad: compiled sum 3, add 1, not sum 2, add 1",
-        "  first-example in bad: compiled sum 3, add 1, against sum 2, add 1 in good",
         "  max in bad: is missing",
     ]
     assert lines[-6:-3] == [
@@ -98,4 +97,4 @@ def test_a_reader_that_has_seen_enough_is_no_error(ledgers: Path) -> None:
     done = subprocess.run(  # noqa: S602
         command, shell=True, cwd=ledgers, capture_output=True, text=True, check=True
     )
-    assert (done.stdout, done.stderr) == ("3 differences in 3 cases in 2 ledgers\n", "")
+    assert (done.stdout, done.stderr) == ("2 differences in 3 cases in 2 ledgers\n", "")

@@ -124,15 +124,16 @@ def _changed(ledgers: Mapping[str, Ledger]) -> dict[str, list[str]]:
 def _differences(
     case: str, entries: Entries, judged: Judged, ledgers: Mapping[str, Ledger]
 ) -> list[Difference]:
-    """All that is wrong with one case: in a ledger alone, then against the first that has it."""
+    """What is wrong with one case: in a ledger alone, or else against the first that has it."""
     found = [Difference(case, name, "is missing") for name, entry in entries.items() if not entry]
     run = {name: entry for name, entry in entries.items() if entry and not entry.unsupported}
     for name, entry in run.items():
         found += [Difference(case, name, text) for text in findings(entry, judged[name])]
     first_results: tuple[str, CaseEntry] | None = None
     first_counts: dict[bool, tuple[str, CaseEntry]] = {}
+    alone = {difference.ledger for difference in found}
     for name, entry in run.items():
-        if entry.error:
+        if name in alone:
             continue
         measure_name, measure = first_results = first_results or (name, entry)
         found += [
@@ -194,7 +195,8 @@ def _are_alike(one: Expected, other: Expected) -> bool:
 
 
 def _row(case: str, entries: Entries, judged: Judged, wrong: set[str]) -> Row:
-    measure = next((e for e in entries.values() if e and not e.unsupported and not e.error), None)
+    good = (e for name, e in entries.items() if e and not e.unsupported and name not in wrong)
+    measure = next(good, None)
     shares = [share_of_bound(entry, judged[name]) for name, entry in entries.items() if entry]
     known = [share for share in shares if share is not None]
     cells = [_cell(entry, measure, is_wrong=name in wrong) for name, entry in entries.items()]

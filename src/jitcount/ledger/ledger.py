@@ -9,7 +9,7 @@ import msgspec
 
 from jitcount.ledger.arrays import Array
 from jitcount.ledger.environment import Environment
-from jitcount.ledger.files import FileError, read_whole, write_whole
+from jitcount.ledger.files import read_whole, write_whole
 from jitcount.ledger.numerics import Expected
 from jitcount.targets.result import OnTarget
 
@@ -147,16 +147,3 @@ def write_ledger(path: Path, ledger: Ledger) -> None:
 def read_ledger(path: Path) -> Ledger:
     """Read a ledger, strictly."""
     return read_whole(path, Ledger, kind=KIND, schema=SCHEMA)
-
-
-__all__ = [
-    "CaseEntry",
-    "CompileEntry",
-    "FileError",
-    "Ledger",
-    "Result",
-    "count_compiles",
-    "entries",
-    "read_ledger",
-    "write_ledger",
-]

@@ -13,7 +13,6 @@ is k·u / (1 - k·u). What is exact only in double precision is covered by `_SLA
 
 from __future__ import annotations
 
-import functools
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -130,14 +129,6 @@ class Rounded:
     def __getitem__(self, index: Any) -> Rounded:
         return self._moved(lambda array: np.asarray(array[index]))
 
-    def transpose(self, *axes: int) -> Rounded:
-        """Exact, as all that only moves numbers."""
-        return self._moved(functools.partial(np.transpose, axes=axes or None))
-
-    def reshape(self, *shape: int) -> Rounded:
-        """Exact."""
-        return self._moved(lambda array: array.reshape(shape))
-
     def _moved(self, move: Callable[[np.ndarray], np.ndarray]) -> Rounded:
         return Rounded(move(self.values), move(self.errors), self.dtype)
 
@@ -176,10 +167,6 @@ class Rounded:
         """The largest; off by no more than the worst of them."""
         errors = self.errors.max(axis, keepdims=keepdims)
         return Rounded(self.values.max(axis, keepdims=keepdims), errors, self.dtype)
-
-    def relu(self) -> Rounded:
-        """What is below zero becomes zero."""
-        return Rounded(np.maximum(self.values, 0), self.errors, self.dtype)
 
     def matmul(self, other: Rounded, inputs: str | None = None, ulps: float = 0.5) -> Rounded:
         """A product of matrices; `inputs` is the type that operands are rounded to before."""

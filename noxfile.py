@@ -151,8 +151,16 @@ def install(session: nox.Session, backend: Backend, *more: str) -> None:
 
 
 def environment(backend: Backend) -> dict[str, str | None]:
-    """The environment of a run: one backend, and no compile served from another day's cache."""
-    return {"JAX_PLATFORMS": backend.jax_platforms, "JAX_COMPILATION_CACHE_DIR": None}
+    """The environment of a run: one backend, and no compile served from another day's cache.
+
+    Many tests start a process that imports JAX: a second instead of three where Python may keep
+    its bytecode, which some machines forbid.
+    """
+    return {
+        "JAX_PLATFORMS": backend.jax_platforms,
+        "JAX_COMPILATION_CACHE_DIR": None,
+        "PYTHONDONTWRITEBYTECODE": None,
+    }
 
 
 def group(name: str) -> list[str]:

@@ -113,7 +113,7 @@ def test_explaining(
             limit,
             compile_one,
             less,
-            pairs=70,
+            pairs=100,
         )
 
 

@@ -60,13 +60,10 @@ def exactly(values: np.ndarray) -> Expected:
     return Expected(EXACT, values.dtype.name, encode(values), encode(bound))
 
 
-def within(numerics: str, reference: Rounded, dtype: str | None = None) -> Expected:
-    """A result that a program computes within its error bound, then rounds to `dtype`."""
-    if dtype is not None and dtype != reference.dtype:
-        reference = reference.to(dtype)
-    return Expected(
-        numerics, dtype or reference.dtype, encode(reference.values), encode(reference.errors)
-    )
+def within(numerics: str, reference: Rounded) -> Expected:
+    """A result that a program computes within its error bound."""
+    values, bound = encode(reference.values), encode(reference.errors)
+    return Expected(numerics, reference.dtype, values, bound)
 
 
 def within_complex(numerics: str, real: Rounded, imaginary: Rounded) -> Expected:
@@ -177,11 +174,9 @@ def _shares(found: np.ndarray, reference: np.ndarray, bound: np.ndarray) -> np.n
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         off = np.abs(wide - wide_reference)
         shares = off / bound
-    shares = np.where(off == 0, 0.0, shares)
     same = (wide == wide_reference) | (np.isnan(wide) & np.isnan(wide_reference))
     both_finite = np.isfinite(wide) & np.isfinite(wide_reference)
-    shares = np.where(same, 0.0, np.where(both_finite, shares, np.inf))
-    return np.where(np.isnan(shares), np.inf, shares)
+    return np.where(same, 0.0, np.where(both_finite, shares, np.inf))
 
 
 def _worst(

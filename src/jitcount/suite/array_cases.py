@@ -51,11 +51,9 @@ def _case(
     )
 
 
-def _bounded(
-    numerics: str, reference: Callable[..., Rounded], dtype: str | None = None
-) -> Callable[..., Expected]:
+def _bounded(numerics: str, reference: Callable[..., Rounded]) -> Callable[..., Expected]:
     """The expectation that a computation with error bounds gives."""
-    return lambda *arrays: within(numerics, reference(*map(Rounded.exactly, arrays)), dtype)
+    return lambda *arrays: within(numerics, reference(*map(Rounded.exactly, arrays)))
 
 
 # --- Elementwise --------------------------------------------------------------------------------

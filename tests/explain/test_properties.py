@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jax import monitoring
 
-from jitcount import _jax
+from jitcount._jax import events, frames
 from jitcount.explain.explaining import causes_of
 from jitcount.explain.history import History
 from jitcount.observe.program import Program, describe_call
@@ -25,17 +25,17 @@ def step(x: Any, y: Any = None, *, flag: Any = None) -> Any:
 @pytest.fixture(scope="module")
 def info() -> Any:
     """JAX's own record of a jit, from a real call."""
-    seen: list[_jax.JitCall] = []
+    seen: list[frames.JitCall] = []
 
     def on_end(event: str, duration_secs: float, **_about: Any) -> None:
-        if (call := _jax.read_tracing(sys._getframe())) is not None:
+        if (call := frames.read_tracing(sys._getframe())) is not None:
             seen.append(call)
 
     monitoring.register_event_duration_secs_listener(on_end)
     try:
         jax.jit(step).trace(np.ones(3))
     finally:
-        _jax.unregister("event_duration", on_end)
+        events.unregister({"event_duration": on_end})
     return seen[0].info
 
 
@@ -56,7 +56,7 @@ trees = st.recursive(
 
 
 def program(info: Any, *args: Any, fun: Any = step, **kwargs: Any) -> Program:
-    return describe_call(_jax.JitCall(fun, args, kwargs, info, None), "step")
+    return describe_call(frames.JitCall(fun, args, kwargs, info, None), "step")
 
 
 def causes_between(earlier: Program, later: Program) -> Causes:

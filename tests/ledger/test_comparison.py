@@ -7,11 +7,11 @@ import msgspec
 import numpy as np
 import pytest
 
-from jitcount.ledger.arrays import Array, decode, encode
 from jitcount.ledger.comparison import compare
 from jitcount.ledger.files import FileError
 from jitcount.ledger.ledger import CaseEntry, Ledger, Result, read_ledger, write_ledger
-from jitcount.ledger.numerics import Expected
+from jitcount.numerics.arrays import Array, decode, encode
+from jitcount.numerics.judging import Expected
 
 
 def changed(ledger: Ledger, case: str, **fields: object) -> Ledger:

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from jitcount.ledger.arrays import encode
 from jitcount.ledger.comparison import compare
 from jitcount.ledger.files import FileError
 from jitcount.ledger.ledger import Ledger, read_ledger, write_ledger
+from jitcount.numerics.arrays import encode
 from jitcount.show.comparison_table import comparison_text
 
 JUNK = st.one_of(

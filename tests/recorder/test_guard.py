@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import jitcount
-from jitcount import _jax
+from jitcount._jax import events, frames
 from jitcount.explain.explaining import own_history
 from jitcount.observe import hearing
 from jitcount.observe.phases import Lowerings
@@ -205,7 +205,7 @@ def test_a_program_that_is_compiled_again_with_a_profile_is_not_refused() -> Non
 
 
 def test_nothing_is_left_behind() -> None:
-    logger = logging.getLogger(_jax.DISK_LOGGER)
+    logger = logging.getLogger(events.DISK_LOGGER)
     before = (logger.level, list(logger.filters))
     with pytest.raises(jitcount.RecompileError), jitcount.freeze(), jitcount.max_compiles(3):
         step(X)
@@ -217,7 +217,7 @@ def test_a_guard_does_not_open_because_observing_failed(monkeypatch: pytest.Monk
     def fail(*_: object) -> None:
         raise RuntimeError("JAX has changed")
 
-    monkeypatch.setattr(_jax, "read_executable", fail)
+    monkeypatch.setattr(frames, "read_executable", fail)
     monkeypatch.setattr(hearing, "_lowerings", Lowerings())  # what is lowered here is never taken
     with pytest.raises(jitcount.RecompileError) as raised, jitcount.freeze():
         step(X)

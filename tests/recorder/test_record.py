@@ -10,7 +10,7 @@ import pytest
 from jax import monitoring
 
 import jitcount
-from jitcount import _jax
+from jitcount._jax import events, frames
 from jitcount.explain import explaining
 
 X = np.ones(3, np.float32)
@@ -185,7 +185,7 @@ def test_a_program_from_the_persistent_cache_is_not_a_compile() -> None:
 def state_of_jax() -> dict[str, Any]:
     from jax._src import monitoring as private  # noqa: PLC0415
 
-    logger = logging.getLogger(_jax.COMPILE_LOGGER)
+    logger = logging.getLogger(events.COMPILE_LOGGER)
     return {
         "events": private.get_event_listeners(),
         "durations": private.get_event_duration_listeners(),
@@ -245,13 +245,13 @@ def test_no_line_reaches_the_users_handlers(caplog: pytest.LogCaptureFixture) ->
 def test_a_user_who_wants_the_lines_still_gets_them(caplog: pytest.LogCaptureFixture) -> None:
     with jitcount.record() as log, jax.log_compiles():
         step(X)
-    lines = [r.getMessage() for r in caplog.records if r.name == _jax.COMPILE_LOGGER]
+    lines = [r.getMessage() for r in caplog.records if r.name == events.COMPILE_LOGGER]
     assert len(lines) == log.count("step") == 1
     assert lines[0].startswith("Compiling jit(step) with global shapes and types")
 
 
 def test_a_level_that_the_user_sets_in_the_block_stays() -> None:
-    logger = logging.getLogger(_jax.COMPILE_LOGGER)
+    logger = logging.getLogger(events.COMPILE_LOGGER)
     before = logger.level
     try:
         with jitcount.record():
@@ -267,7 +267,7 @@ def test_an_observer_that_fails_does_not_fail_the_program(
     def fail(*_: object) -> None:
         raise RuntimeError("JAX has changed")
 
-    monkeypatch.setattr(_jax, "read_call", fail)
+    monkeypatch.setattr(frames, "read_call", fail)
     with caplog.at_level(logging.DEBUG, "jitcount"), jitcount.record() as log:
         assert step(X).tolist() == [2.0, 2.0, 2.0]
     assert log.counts() == {"step": 1}
@@ -282,9 +282,9 @@ def test_an_observer_that_fails_does_not_fail_the_program(
 def test_without_jaxs_frames_the_log_line_gives_the_signature(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(_jax, "read_call", lambda _: _jax.Call())
-    monkeypatch.setattr(_jax, "read_executable", lambda _: _jax.Executable())
-    monkeypatch.setattr(_jax, "read_lowered_avals", lambda _: None)
+    monkeypatch.setattr(frames, "read_call", lambda _: frames.Call())
+    monkeypatch.setattr(frames, "read_executable", lambda _: frames.Executable())
+    monkeypatch.setattr(frames, "read_lowered_avals", lambda _: None)
     with jitcount.record() as log:
         step(X)
     (found,) = log.compiles

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jitcount.ledger.arrays import decode, parts
 from jitcount.ledger.findings import counts_text, findings, share_of_bound, verdicts
-from jitcount.ledger.numerics import EXACT, judge_pair
+from jitcount.numerics.arrays import decode, parts
+from jitcount.numerics.judging import EXACT, judge_pair
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from jitcount.ledger.ledger import CaseEntry, Ledger
-    from jitcount.ledger.numerics import Expected, Verdict
+    from jitcount.numerics.judging import Expected, Verdict
 
     # Of one case, by ledger.
     Entries = Mapping[str, CaseEntry | None]

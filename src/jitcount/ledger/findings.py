@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jitcount.ledger.numerics import ALMOST_NOTHING, EXACT, judge
+from jitcount.numerics.judging import ALMOST_NOTHING, EXACT, judge
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from jitcount.ledger.ledger import CaseEntry
-    from jitcount.ledger.numerics import Verdict
+    from jitcount.numerics.judging import Verdict
 
 
 def verdicts(entry: CaseEntry) -> list[Verdict]:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import msgspec
 
-from jitcount.ledger.arrays import Array
 from jitcount.ledger.environment import Environment
 from jitcount.ledger.files import read_whole, write_whole
-from jitcount.ledger.numerics import Expected
+from jitcount.numerics.arrays import Array
+from jitcount.numerics.judging import Expected
 from jitcount.targets.result import OnTarget
 
 if TYPE_CHECKING:

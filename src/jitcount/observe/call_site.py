@@ -7,7 +7,7 @@ import sysconfig
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jitcount import _jax
+from jitcount._jax.origin import JAX_DIRECTORIES
 from jitcount.observe.observation import UNKNOWN
 from jitcount.observe.paths import shown_path
 
@@ -46,7 +46,7 @@ def _owner(filename: str) -> str:
         # An interpreter's prompt and exec'd text are the user's; <frozen ...> and generated
         # wrappers are not.
         return "user" if filename.startswith(("<stdin>", "<string>", "<ipython")) else "passed over"
-    if filename.startswith((_jax.JAX_DIRECTORY, *_OURS)):
+    if filename.startswith((*JAX_DIRECTORIES, *_OURS)):
         return "passed over"
     if "site-packages" in filename or "dist-packages" in filename:
         return "library"

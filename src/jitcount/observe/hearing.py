@@ -14,9 +14,7 @@ import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from jax import monitoring
-
-from jitcount import _jax
+from jitcount._jax import events, frames, settings
 from jitcount.observe import portables
 from jitcount.observe.call_site import call_site
 from jitcount.observe.lines import Lines
@@ -29,13 +27,6 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from jitcount.observe.portables import Portable
-
-TRACE = "/jax/core/compile/jaxpr_trace_duration"
-LOWER = "/jax/core/compile/jaxpr_to_mlir_module_duration"
-COMPILE = "/jax/core/compile/backend_compile_duration"
-DISK_HIT = "/jax/compilation_cache/cache_hits"
-
-_PHASES = frozenset({TRACE, LOWER, COMPILE})
 
 lock = threading.Lock()
 """Held by whoever changes who listens."""
@@ -77,13 +68,13 @@ def start(tell: Callable[[Observation], None]) -> None:
     """Tell of every compile from now on, in the thread that compiles."""
     global _tell  # noqa: PLW0603 (one ear for the process)
     _tell = tell
-    _register()
+    events.register(_LISTENER)
 
 
 def hear_lines(*, wanted: bool) -> None:
     """Hear JAX's compile lines too, or no longer: they tell of lowerings where frames do not."""
-    if wanted and not _jax.is_registered(_on_end):  # someone has cleared JAX's listeners
-        _register()
+    if wanted and not events.is_registered(_LISTENER):  # someone has cleared JAX's listeners
+        events.register(_LISTENER)
     _compile_lines.hear(wanted=wanted)
 
 
@@ -119,41 +110,29 @@ def undescribed() -> Iterator[None]:
 def paused() -> Iterator[None]:
     """JAX as it is without jitcount, for a block: what benchmarks compare with."""
     heard_lines = _compile_lines.are_heard
-    _unregister()
+    events.unregister(_LISTENER)
     _compile_lines.hear(wanted=False)
     try:
         yield
     finally:
-        _register()
+        events.register(_LISTENER)
         hear_lines(wanted=heard_lines)
 
 
-def _unregister() -> None:
-    for kind, listener in ("scalar", _on_begin), ("event", _on_event), ("event_duration", _on_end):
-        _jax.unregister(kind, listener)
-
-
-def _register() -> None:
-    _unregister()  # never twice
-    monitoring.register_scalar_listener(_on_begin)
-    monitoring.register_event_listener(_on_event)
-    monitoring.register_event_duration_secs_listener(_on_end)
-
-
 def _on_begin(event: str, value: float, **about: Any) -> None:  # noqa: ARG001 (as JAX calls it)
-    if event not in _PHASES or _thread.is_muted:
+    if event not in events.PHASES or _thread.is_muted:
         return
     _thread.handled[event] = id(sys.exception())
-    if event == TRACE:
+    if event == events.TRACE:
         _thread.traces.begin()
-    elif event == COMPILE:
+    elif event == events.COMPILE:
         _thread.from_disk = False
         _thread.expected = None
         _thread.is_allowed = True
         if _ask is not None:
             _thread.is_allowed = False
             _thread.expected = _expected(_function(about), sys._getframe(1))  # noqa: SLF001
-            if not _jax.may_come_from_disk():
+            if not settings.may_come_from_disk():
                 _ask_for(_thread.expected)
         _thread.portable = portables.on_compile(sys._getframe(1))  # noqa: SLF001
 
@@ -174,35 +153,34 @@ def _ask_for(observation: Observation | None) -> None:
 
 
 def _on_event(event: str, **_about: Any) -> None:
-    if event == DISK_HIT and not _thread.is_muted:
+    if event == events.DISK_HIT and not _thread.is_muted:
         _thread.from_disk = True
 
 
 def _on_compile_line(line: logging.LogRecord) -> None:
     """Take the avals of "Compiling %s with global shapes and types %s. Argument mapping: %s."."""
-    if str(line.msg).startswith("Compiling ") and isinstance(line.args, tuple):
-        lists = (argument for argument in line.args if isinstance(argument, list | tuple))
-        _thread.lowering = next(lists, None)
+    if (avals := events.avals_in(line)) is not None:
+        _thread.lowering = avals
 
 
 def _on_disk_line(line: logging.LogRecord) -> None:
     """A program that is not on disk is about to be compiled."""
-    if str(line.msg).startswith("PERSISTENT COMPILATION CACHE MISS"):
+    if events.is_disk_miss(line):
         _ask_for(_thread.expected)
 
 
-_compile_lines = Lines(_jax.COMPILE_LOGGER, _on_compile_line)
-_disk_lines = Lines(_jax.DISK_LOGGER, _on_disk_line)
+_compile_lines = Lines(events.COMPILE_LOGGER, _on_compile_line)
+_disk_lines = Lines(events.DISK_LOGGER, _on_disk_line)
 
 
 def _on_end(event: str, duration_secs: float, **about: Any) -> None:
-    if event not in _PHASES or _thread.is_muted:
+    if event not in events.PHASES or _thread.is_muted:
         return
     try:
         _end_phase(event, duration_secs, _function(about))
     except Exception:  # observing must never fail the program that is observed
         _logger.debug("could not observe %s %s", event, about, exc_info=True)
-    if event == COMPILE and not _thread.from_disk:
+    if event == events.COMPILE and not _thread.from_disk:
         # With a persistent cache, a program that cannot be kept in it is compiled without a word.
         _ask_for(_thread.expected)
 
@@ -211,16 +189,16 @@ def _end_phase(event: str, seconds: float, function: str) -> None:
     # JAX reports a phase that raised like one that ended well, from the `__exit__` of a context
     # manager: there, an exception is being handled that was not when the phase began.
     failed = id(sys.exception()) not in {_thread.handled.get(event), id(None)}
-    if event == TRACE:
+    if event == events.TRACE:
         ahead = None if failed else _described_ahead_of_time(function, sys._getframe(2))  # noqa: SLF001
         _thread.traces.end(function, None if failed else Trace(seconds, ahead))
     elif failed:
         return
-    elif event == LOWER:
+    elif event == events.LOWER:
         # Here, before XLA has run, the call is described: Python is quicker now than after.
         frame = sys._getframe(2)  # noqa: SLF001 (public, documented)
         heard, _thread.lowering = _thread.lowering, None
-        kept_avals = _jax.read_lowered_avals(frame) or heard
+        kept_avals = frames.read_lowered_avals(frame) or heard
         trace = _thread.traces.take(function)
         description = _describe(function, trace.program, frame)
         me = threading.get_ident()
@@ -238,7 +216,7 @@ def _end_phase(event: str, seconds: float, function: str) -> None:
 def _described_ahead_of_time(function: str, frame: FrameType) -> Program | None:
     """The program of a `.trace()` or `.lower()`, described while its arguments are there."""
     try:
-        call = _jax.read_tracing(frame) if _is_describing else None
+        call = frames.read_tracing(frame) if _is_describing else None
         return None if call is None else describe_call(call, function)
     except Exception:  # a count without a description is better than none
         _logger.debug("could not describe %s", function, exc_info=True)
@@ -248,7 +226,7 @@ def _described_ahead_of_time(function: str, frame: FrameType) -> Program | None:
 def _describe(function: str, program: Program | None, frame: FrameType) -> Description:
     """Describe a call, unless that was done when it was traced."""
     try:
-        call = _jax.read_call(frame)
+        call = frames.read_call(frame)
     except Exception:  # a count without a description is better than none
         _logger.debug("could not read JAX's frames", exc_info=True)
         return Description()
@@ -261,7 +239,7 @@ def _describe(function: str, program: Program | None, frame: FrameType) -> Descr
 
 
 def _observed(function: str, seconds: float, frame: FrameType) -> Observation:
-    executable = _jax.read_executable(frame)
+    executable = frames.read_executable(frame)
     lowered = _lowerings.take(function, executable.kept_avals, threading.get_ident())
     description = lowered.description if lowered else Description()
     if description.avals is None:
@@ -284,16 +262,11 @@ def _observed(function: str, seconds: float, frame: FrameType) -> Observation:
 
 
 def _function(about: dict[str, Any]) -> str:
-    return _unwrapped(str(about.get("fun_name", UNKNOWN)))
+    return events.function_in(str(about.get("fun_name", UNKNOWN)))
 
 
-def _unwrapped(name: str) -> str:
-    """The function's name in JAX's name of the program.
-
-    >>> _unwrapped("jit(sum)"), _unwrapped("jit(<lambda>)"), _unwrapped("sum")
-    ('sum', '<lambda>', 'sum')
-    """
-    prefix, parenthesis, rest = name.partition("(")
-    if parenthesis and rest.endswith(")") and prefix.isidentifier():
-        return rest[:-1]
-    return name
+_LISTENER: events.Listener = {
+    "scalar": _on_begin,
+    "event": _on_event,
+    "event_duration": _on_end,
+}

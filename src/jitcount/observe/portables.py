@@ -11,7 +11,7 @@ import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from jitcount import _jax
+from jitcount._jax import lowering as _jax
 
 if TYPE_CHECKING:
     from collections.abc import Callable

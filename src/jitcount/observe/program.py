@@ -13,7 +13,8 @@ import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from jitcount import _jax
+from jitcount._jax import frames, options, settings
+from jitcount._jax.jaxprs import source_of
 from jitcount.observe.functions import Function, describe_function, token
 from jitcount.observe.paths import shown_path
 from jitcount.observe.trees import walk
@@ -49,11 +50,11 @@ class Program:
         return dict(zip(self.facets, self.values, strict=True))
 
 
-def describe(seen: _jax.Call, name: str) -> Program:
+def describe(seen: frames.Call, name: str) -> Program:
     """Describe a program while its arguments are at hand."""
-    if isinstance(seen.call, _jax.PrimitiveCall):
+    if isinstance(seen.call, frames.PrimitiveCall):
         return _describe_primitive(seen.call, name)
-    if isinstance(seen.call, _jax.JitCall):
+    if isinstance(seen.call, frames.JitCall):
         return describe_call(seen.call, name, seen)
     # The backward pass of a jitted function, or a compile whose call is not to be seen.
     avals = seen.avals
@@ -65,7 +66,7 @@ def describe(seen: _jax.Call, name: str) -> Program:
     return _program(group, name, seen.transform, facets, is_known=is_known)
 
 
-def describe_call(call: _jax.JitCall, name: str, seen: _jax.Call | None = None) -> Program:
+def describe_call(call: frames.JitCall, name: str, seen: frames.Call | None = None) -> Program:
     """Describe a call of a jitted function."""
     asked = user_call(call)
     function = describe_function(asked.fun, asked.identity)
@@ -89,7 +90,7 @@ def describe_call(call: _jax.JitCall, name: str, seen: _jax.Call | None = None) 
     return _program(group, function.name, transform, facets)
 
 
-def _describe_primitive(call: _jax.PrimitiveCall, name: str) -> Program:
+def _describe_primitive(call: frames.PrimitiveCall, name: str) -> Program:
     facets: list[tuple[Facet, object]] = [(("config", ""), _config())]
     for index, leaf in enumerate(call.args):
         place = "operand" if len(call.args) == 1 else f"operand {index}"
@@ -100,14 +101,10 @@ def _describe_primitive(call: _jax.PrimitiveCall, name: str) -> Program:
 
 
 def _describe_parameter(value: Any) -> object:
-    source = getattr(getattr(value, "jaxpr", value), "debug_info", None)
-    if source is not None and hasattr(source, "func_src_info"):  # the body of a loop
-        text = str(source.func_src_info)
-        name, _, at = text.partition(" at ")
-        file, _, line = at.rpartition(":")
-        place = f"{shown_path(file)}:{line}"
-        kind = "lambda" if name == "<lambda>" else "function"
-        return Function(name, kind, place, (text,), token(value))
+    if (source := source_of(value)) is not None:  # the body of a loop
+        place = f"{shown_path(source.file)}:{source.line}"
+        kind = "lambda" if source.name == "<lambda>" else "function"
+        return Function(source.name, kind, place, (source,), token(value))
     return describe_static(value)
 
 
@@ -186,9 +183,9 @@ def _names_in(signature: inspect.Signature | None) -> tuple[list[str], str]:
     return names, rest
 
 
-def _options(call: _jax.JitCall) -> tuple[tuple[str, str], ...]:
+def _options(call: frames.JitCall) -> tuple[tuple[str, str], ...]:
     kind: Any = type(call.info)
-    values = _jax.option_values(call.info)
+    values = options.option_values(call.info)
     try:
         return _written_options(kind, values)
     except TypeError:  # one is not hashable
@@ -199,7 +196,7 @@ def _options(call: _jax.JitCall) -> tuple[tuple[str, str], ...]:
 def _written_options(kind: Any, values: tuple[object, ...]) -> tuple[tuple[str, str], ...]:
     texts = map(text_of, values)
     written = ("unspecified" if "Unspecified" in text else text for text in texts)
-    return tuple(zip(_jax.option_names(kind), written, strict=True))
+    return tuple(zip(options.option_names(kind), written, strict=True))
 
 
 class Settings:
@@ -233,11 +230,11 @@ _NO_SETTING = {"axis_env_state"}
 
 
 def _config() -> Settings:
-    values = _jax.config_values()
+    values = settings.values()
     if len(values) != len(_seen.values) or any(map(operator.is_not, values, _seen.values)):
         _seen.values = values
-        named = zip(_jax.config_names(), values, strict=True)
+        named = zip(settings.names(), values, strict=True)
         texts = tuple((name, text_of(v)) for name, v in named if name not in _NO_SETTING)
-        blocks = frozenset(name for name, _ in texts if _jax.is_set_for_a_block(name))
+        blocks = frozenset(name for name, _ in texts if settings.is_set_for_a_block(name))
         _seen.settings = Settings(texts, blocks)
     return _seen.settings

@@ -10,7 +10,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from jitcount import _jax
+from jitcount._jax import settings
 from jitcount.observe.functions import describe_function, token
 
 _LONGEST = 80
@@ -42,9 +42,9 @@ def shape_and_dtype(leaf: Any) -> tuple[tuple[object, ...], str, bool]:
     (((2, 3), 'float32', False), ((), 'int32', True))
     """
     if isinstance(leaf, _NUMPY):
-        return leaf.shape, _canonical(leaf.dtype, _jax.is_x64()), False
+        return leaf.shape, _canonical(leaf.dtype, settings.is_x64()), False
     if type(leaf) in _SCALARS:
-        return (), _canonical(_SCALARS[type(leaf)], _jax.is_x64()), True
+        return (), _canonical(_SCALARS[type(leaf)], settings.is_x64()), True
     if isinstance(leaf, bool):
         return (), "bool", False
     aval = getattr(leaf, "aval", leaf)

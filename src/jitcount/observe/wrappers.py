@@ -12,13 +12,14 @@ from dataclasses import dataclass
 from types import MethodType
 from typing import TYPE_CHECKING, Any
 
+from jitcount._jax import options
 from jitcount.observe.functions import unwrapped
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType
 
-    from jitcount._jax import JitCall
+    from jitcount._jax.frames import JitCall
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +58,11 @@ def _plain(call: JitCall) -> UserCall:
         fun=call.fun,
         args=call.args,
         kwargs=call.kwargs,
-        signature=getattr(info, "fun_signature", None),
-        static_argnums=frozenset(number % len(call.args) for number in info.static_argnums)
+        signature=options.fun_signature(info),
+        static_argnums=frozenset(n % len(call.args) for n in options.static_argnums(info))
         if call.args
         else frozenset(),
-        static_argnames=frozenset(info.static_argnames),
+        static_argnames=frozenset(options.static_argnames(info)),
     )
 
 

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import ml_dtypes
 import numpy as np
 
-from jitcount.ledger.numerics import (
+from jitcount.numerics.judging import (
     COMPOSITE,
     ELEMENTWISE,
     MATMUL,
@@ -18,14 +18,14 @@ from jitcount.ledger.numerics import (
     within,
     within_complex,
 )
-from jitcount.ledger.rounding import Rounded
+from jitcount.numerics.rounding import Rounded
 from jitcount.suite.case import Case
 from jitcount.suite.data import floats, spread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from jitcount.ledger.numerics import Expected
+    from jitcount.numerics.judging import Expected
 
 _HIGHEST = jax.lax.Precision.HIGHEST
 

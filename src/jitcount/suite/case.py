@@ -11,15 +11,15 @@ import jax
 import numpy as np
 
 from jitcount.explain import explaining
-from jitcount.ledger.arrays import encode
 from jitcount.ledger.ledger import CaseEntry, Result, entries
-from jitcount.ledger.numerics import exactly
+from jitcount.numerics.arrays import encode
+from jitcount.numerics.judging import exactly
 from jitcount.recorder.record import record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from jitcount.ledger.numerics import Expected
+    from jitcount.numerics.judging import Expected
 
 # Calls of a program that is compiled already, for the median.
 _TIMED_CALLS = 5

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import jax
 import numpy as np
 
-from jitcount.ledger.numerics import DECLARED, within
-from jitcount.ledger.rounding import Rounded, unit_roundoff
+from jitcount.numerics.judging import DECLARED, within
+from jitcount.numerics.rounding import Rounded, unit_roundoff
 from jitcount.suite import transformer
 from jitcount.suite.case import Case
 from jitcount.suite.sharded_cases import unless_divided_by
@@ -16,7 +16,7 @@ from jitcount.suite.sharded_cases import unless_divided_by
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from jitcount.ledger.numerics import Expected
+    from jitcount.numerics.judging import Expected
 
 # The losses of the first three steps in float64; a test computes them anew.
 LOSSES = (4.248620859940867, 4.275654772217352, 4.234354156875231)

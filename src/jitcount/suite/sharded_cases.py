@@ -9,15 +9,15 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from jitcount.ledger.numerics import MATMUL, REDUCTION, exactly, within
-from jitcount.ledger.rounding import Rounded
+from jitcount.numerics.judging import MATMUL, REDUCTION, exactly, within
+from jitcount.numerics.rounding import Rounded
 from jitcount.suite.case import Case
 from jitcount.suite.data import ones, spread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from jitcount.ledger.numerics import Expected
+    from jitcount.numerics.judging import Expected
 
 _LONG = 1_000_000
 _EXACT = 2**20

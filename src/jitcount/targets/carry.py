@@ -7,12 +7,12 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from jitcount import _jax
+from jitcount._jax import lowering as _lowering
+from jitcount._jax import settings
+from jitcount._jax.jaxprs import callbacks as callbacks_in
 from jitcount.observe import hearing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from jitcount.observe.portables import Portable
 
 
@@ -56,35 +56,20 @@ def carry(portable: Portable, platform: str) -> Cargo:
             "not carried over: it was lowered before the block began, for this machine only; "
             "call .lower() inside the block, or jax.clear_caches() before it"
         )
-    if callbacks := sorted(set(_callbacks(lowering.jaxpr))):
+    if callbacks := sorted(set(callbacks_in(lowering.jaxpr))):
         raise NotCarriedError(f"not carried over: {', '.join(callbacks)} calls back into Python")
     try:
         with hearing.muted():
-            program = _jax.lower_for(lowering, platform)
+            program = _lowering.lower_for(lowering, platform)
     except Exception as error:  # JAX has no rule for it, or it is not what we know
         text = str(error).strip() or type(error).__name__
         raise NotCarriedError(f"JAX cannot lower it for {platform}: {text}") from error
     how = {
         "may_move": [compilation.inputs_may_move, compilation.outputs_may_move],
         "options": {name: _plain(value) for name, value in compilation.options.items()},
-        "settings": _jax.compile_settings(),
+        "settings": settings.compile_settings(),
     }
     return Cargo(program, compilation.devices, how)
-
-
-def _callbacks(jaxpr: Any) -> Iterator[str]:
-    """The primitives that call Python when the program runs, also in programs inside of it.
-
-    They are known by their names: pure_callback, io_callback, debug_callback, debug_print.
-    """
-    for equation in getattr(jaxpr, "jaxpr", jaxpr).eqns:
-        name = equation.primitive.name
-        if "callback" in name or name == "debug_print":
-            yield name
-        for value in equation.params.values():
-            for part in value if isinstance(value, list | tuple) else (value,):
-                if hasattr(getattr(part, "jaxpr", part), "eqns"):
-                    yield from _callbacks(part)
 
 
 def _plain(value: Any) -> Any:

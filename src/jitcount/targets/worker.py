@@ -101,9 +101,9 @@ def set_up(settings: dict[str, Any]) -> None:
 def _compile(
     program: bytes | str, devices: Sequence[Any], asked: dict[str, Any], platform: str
 ) -> Any:
-    from jitcount import _jax  # noqa: PLC0415
+    from jitcount._jax.lowering import compile_module  # noqa: PLC0415
 
-    return _jax.compile_module(program, devices, asked["may_move"], asked["options"], platform)
+    return compile_module(program, devices, asked["may_move"], asked["options"], platform)
 
 
 def _figures(made: Any) -> dict[str, Any]:

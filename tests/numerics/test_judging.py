@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jitcount.ledger.arrays import decode, encode
-from jitcount.ledger.numerics import (
+from jitcount.numerics.arrays import decode, encode
+from jitcount.numerics.judging import (
     MATMUL,
     REDUCTION,
     exactly,
@@ -15,7 +15,7 @@ from jitcount.ledger.numerics import (
     within,
     within_complex,
 )
-from jitcount.ledger.rounding import Rounded
+from jitcount.numerics.rounding import Rounded
 
 TENTHS = np.full(1000, 0.1, np.float32)
 SUM = within(REDUCTION, Rounded.exactly(TENTHS).sum())

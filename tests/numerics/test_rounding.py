@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from jitcount.ledger.rounding import Rounded, gamma
+from jitcount.numerics.rounding import Rounded, gamma
 
 FLOATS = st.floats(width=32, min_value=-1e6, max_value=1e6)
 VECTORS = arrays.arrays(np.float32, st.integers(1, 40), elements=FLOATS)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jitcount.ledger.arrays import Array, decode, encode, ulps_between
+from jitcount.numerics.arrays import Array, decode, encode, ulps_between
 
 DTYPES = [
     *(np.bool_, np.int8, np.int32, np.int64, np.uint8, np.uint32, np.uint64),

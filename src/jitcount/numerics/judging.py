@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 
-from jitcount.ledger.arrays import Array, decode, encode, parts, ulps_between
+from jitcount.numerics.arrays import Array, decode, encode, parts, ulps_between
 
 if TYPE_CHECKING:
-    from jitcount.ledger.rounding import Rounded
+    from jitcount.numerics.rounding import Rounded
 
 EXACT = "exact"
 REDUCTION = "reduction"

@@ -1,0 +1,87 @@
+"""What JAX reports of itself: names of events, lines of its log, and how to listen to both."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from jax import monitoring
+from jax._src import monitoring as _monitoring
+
+if TYPE_CHECKING:
+    import logging
+    from collections.abc import Callable, Sequence
+
+# `jax.monitoring` is public, the names of what it reports are not documented. A release that
+# renames one of the first three leaves nothing to count: the tests of `_jax` fail there.
+TRACE = "/jax/core/compile/jaxpr_trace_duration"
+LOWER = "/jax/core/compile/jaxpr_to_mlir_module_duration"
+COMPILE = "/jax/core/compile/backend_compile_duration"
+DISK_HIT = "/jax/compilation_cache/cache_hits"
+
+PHASES = frozenset({TRACE, LOWER, COMPILE})
+
+# The logger of the line "Compiling %s with global shapes and types %s. Argument mapping: %s.",
+# whose arguments are objects. It tells what is lowered where the stack does not; without both, a
+# lowering is matched with its compile by name alone.
+COMPILE_LOGGER = "jax._src.interpreters.pxla"
+
+# The logger of the line "PERSISTENT COMPILATION CACHE MISS for '%s' with key %r", the last word
+# before a program that is not on disk is compiled. Without it a guard speaks after that compile.
+DISK_LOGGER = "jax._src.compiler"
+
+
+def avals_in(line: logging.LogRecord) -> Sequence[Any] | None:
+    """The avals in a line "Compiling ..."; None for other lines."""
+    if not str(line.msg).startswith("Compiling ") or not isinstance(line.args, tuple):
+        return None
+    return next((argument for argument in line.args if isinstance(argument, list | tuple)), None)
+
+
+def is_disk_miss(line: logging.LogRecord) -> bool:
+    """Whether a line says that a program is not in the persistent cache."""
+    return str(line.msg).startswith("PERSISTENT COMPILATION CACHE MISS")
+
+
+def function_in(name: str) -> str:
+    """The function's name in JAX's name of what it traces, lowers or compiles.
+
+    >>> function_in("jit(sum)"), function_in("jit(<lambda>)"), function_in("sum")
+    ('sum', '<lambda>', 'sum')
+    """
+    prefix, parenthesis, rest = name.partition("(")
+    if parenthesis and rest.endswith(")") and prefix.isidentifier():
+        return rest[:-1]
+    return name
+
+
+Listener = dict[str, "Callable[..., None]"]
+"""What to call, by kind: "scalar" before a phase, "event_duration" after it, "event" for others."""
+
+
+def register(listener: Listener) -> None:
+    """Listen to JAX; what listens already is not registered twice."""
+    unregister(listener)
+    monitoring.register_scalar_listener(listener["scalar"])
+    monitoring.register_event_listener(listener["event"])
+    monitoring.register_event_duration_secs_listener(listener["event_duration"])
+
+
+def unregister(listener: Listener) -> None:
+    """Listen no more; what is gone already is no error.
+
+    Unregistering became public in 0.8.1; before, the same functions are there with a leading
+    underscore and another ending. `jax.monitoring.clear_event_listeners` may have been called.
+    """
+    for kind, callback in listener.items():
+        public = getattr(monitoring, f"unregister_{kind}_listener", None)
+        if public is None:
+            public = getattr(_monitoring, f"_unregister_{kind}_listener_by_callback")
+        try:
+            public(callback)
+        except (AssertionError, ValueError):
+            continue
+
+
+def is_registered(listener: Listener) -> bool:
+    """Whether JAX still has it: `clear_event_listeners` takes all away."""
+    return listener["event_duration"] in _monitoring.get_event_duration_listeners()

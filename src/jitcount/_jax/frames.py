@@ -1,0 +1,222 @@
+"""The call that is compiled, from the local variables of JAX's functions on the stack.
+
+JAX calls its listeners in the thread that compiles, inside the user's call. The Python stack at
+that moment holds JAX's own frames, and in their local variables all that JAX knows of the program:
+its jaxpr, the function, the device. No public interface tells these. A frame that a release has
+renamed is not found: the compile is counted, and its cause is not known.
+"""
+
+from __future__ import annotations
+
+import sysconfig
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import jax
+
+from jitcount._jax.jaxprs import Source, source_of
+from jitcount._jax.origin import JAX_DIRECTORIES, is_made_by_jax, is_module_of_jax
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import FrameType
+
+
+@dataclass(frozen=True, slots=True)
+class JitCall:
+    """A call of a jitted function, as JAX's wrapper received it."""
+
+    fun: Any
+    """What was given to `jax.jit`."""
+
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    info: Any
+    """JAX's record of the options that `jax.jit` was called with."""
+
+    caller: FrameType | None
+    """The frame that called the wrapper: a library's, perhaps."""
+
+
+@dataclass(frozen=True, slots=True)
+class PrimitiveCall:
+    """An operation outside of any jit: one primitive, with the parameters that are compiled in."""
+
+    name: str
+    args: tuple[Any, ...]
+    params: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What JAX's frames say of the call that needs a program; None where they say nothing."""
+
+    avals: Sequence[Any] | None = None
+    """The abstract values of all arguments that the user passed."""
+
+    made_by_jax: bool = False
+    """The `jax.jit` is JAX's own: an operation called outside of any jit of the user's."""
+
+    call: JitCall | PrimitiveCall | None = None
+    transform: str = ""
+    """Which transformation of the function it is: "vmap", "grad", "backward pass"."""
+
+    source: Source | None = None
+    """Where the function stands, as the jaxpr knows it; without a call."""
+
+
+@dataclass(frozen=True, slots=True)
+class Executable:
+    """What JAX's frames say of the program that XLA has made of it."""
+
+    kept_avals: Sequence[Any] | None = None
+    """Of the arguments that the program uses, as in JAX's own line "Compiling ..."."""
+
+    platform: str | None = None
+
+
+def read_call(frame: FrameType | None) -> Call:
+    """Read the innermost call that is lowered or compiled from the stack that ends in `frame`."""
+    found = _frames_of_jax(frame)
+    if "compile" in found:  # ahead of time
+        return Call(avals=_lowered_avals(found["compile"].f_locals.get("self")))
+    running = found.get("_pjit_call_impl_python")
+    if running is None:
+        return Call()
+    jaxpr = running.f_locals.get("jaxpr")
+    avals = getattr(jaxpr, "in_avals", None)
+    transform = next((_TRANSFORMS[name] for name in found if name in _TRANSFORMS), "")
+    call = _jit_call(found["cache_miss"]) if "cache_miss" in found else None
+    if call is None:
+        # The backward pass of a jitted function is called without its wrapper.
+        source = source_of(jaxpr)
+        return Call(avals, source is not None and source.is_jaxs, None, transform, source)
+    if not is_made_by_jax(call.fun):
+        return Call(avals, made_by_jax=False, call=call, transform=transform)
+    primitive = _applied_primitive(found["cache_miss"])
+    return Call(avals, made_by_jax=True, call=primitive or call, transform=transform)
+
+
+def read_executable(frame: FrameType | None) -> Executable:
+    """Read the program that is compiled just now."""
+    local = _locals_near(frame, "from_hlo")
+    return Executable(local.get("global_in_avals"), _platform(local.get("device_list")))
+
+
+def read_lowered_avals(frame: FrameType | None) -> Sequence[Any] | None:
+    """Of the program that is lowered just now, the avals of the arguments that it uses.
+
+    JAX's line "Compiling ..." says the same, and stands in where the frame does not.
+    """
+    return _locals_near(frame, "_cached_lowering_to_hlo").get("in_avals")
+
+
+# From a listener to where JAX lowers or compiles, through `jax.monitoring`, a context manager and
+# a cache.
+_NEAR = 10
+
+
+def _locals_near(frame: FrameType | None, name: str) -> dict[str, Any]:
+    """The local variables of a function of that name, a few frames up; none where it is not."""
+    found = frame_near(frame, name)
+    return {} if found is None else found.f_locals
+
+
+def frame_near(frame: FrameType | None, name: str) -> FrameType | None:
+    """The frame of a function of that name, a few frames up; None where it is not."""
+    for _ in range(_NEAR):
+        if frame is None or frame.f_code.co_name == name:
+            return frame
+        frame = frame.f_back
+    return None
+
+
+def read_tracing(frame: FrameType | None) -> JitCall | None:
+    """Read a call that is traced ahead of time, `.trace()` or `.lower()`; None for other traces.
+
+    When it is compiled, perhaps in another thread, its arguments are gone.
+    """
+    found = _frames_of_jax(frame)
+    if "_infer_params" not in found or "cache_miss" in found:
+        return None
+    return _jit_call(found["_infer_params"])
+
+
+# The functions of JAX whose local variables we read. `cache_miss` is the outermost: beyond it, and
+# beyond a first frame of the user's, lies another program.
+_READ = {"_pjit_call_impl_python", "_infer_params", "cache_miss"}
+
+# Names that are not rare in JAX, with the end of the file that is meant.
+_READ_IN = {"compile": "stages.py"}
+
+# Those that say that a transformation of the function is compiled, and which.
+_TRANSFORMS = {
+    "_pjit_batcher": "vmap",
+    "_pjit_jvp": "grad",
+    "_pjit_linearize": "grad",
+    "_pjit_transpose": "backward pass",
+    "_pjit_transpose_fancy": "backward pass",
+}
+
+_STANDARD_LIBRARY = sysconfig.get_path("stdlib")
+
+
+def _frames_of_jax(frame: FrameType | None) -> dict[str, FrameType]:
+    """The frames of the functions in `_READ` and `_TRANSFORMS`, the innermost call of each."""
+    found: dict[str, FrameType] = {}
+    inside_jax = False
+    while frame is not None:
+        code = frame.f_code
+        if code.co_filename.startswith(JAX_DIRECTORIES):
+            inside_jax = True
+            name = code.co_name
+            if (
+                name in _READ
+                or name in _TRANSFORMS
+                or (name in _READ_IN and code.co_filename.endswith(_READ_IN[name]))
+            ):
+                found.setdefault(name, frame)
+                if name == "cache_miss":
+                    break
+        elif inside_jax and not code.co_filename.startswith(_STANDARD_LIBRARY):
+            break
+        frame = frame.f_back
+    return found
+
+
+def _jit_call(frame: FrameType) -> JitCall | None:
+    local = frame.f_locals
+    info = local.get("jit_info", local.get("ji"))
+    if "fun" not in local or info is None:  # pmap has a `cache_miss` of its own
+        return None
+    caller = frame.f_back
+    while caller is not None and is_module_of_jax(caller.f_globals.get("__name__", "")):
+        caller = caller.f_back
+    return JitCall(local["fun"], tuple(local["args"]), dict(local["kwargs"]), info, caller)
+
+
+def _applied_primitive(miss: FrameType) -> PrimitiveCall | None:
+    """The primitive behind a jit that JAX made on the spot, from the frame that made it."""
+    frame = miss.f_back
+    for _ in range(2):  # JAX's traceback filter stands between
+        if frame is not None and frame.f_code.co_name == "apply_primitive":
+            local = frame.f_locals
+            name = str(getattr(local.get("prim"), "name", ""))
+            return PrimitiveCall(name, tuple(local.get("args", ())), dict(local.get("params", {})))
+        frame = frame and frame.f_back
+    return None
+
+
+def _lowered_avals(lowered: object) -> Sequence[Any] | None:
+    """The avals of a `jax.stages.Lowered`; its public description leaves out the weak type."""
+    if not hasattr(lowered, "args_info"):
+        return None
+    return [getattr(leaf, "_aval", leaf) for leaf in jax.tree.leaves(lowered.args_info)]
+
+
+def _platform(devices: Any) -> str | None:
+    """The platform of the devices; the backend would say the same of the default one only."""
+    try:
+        return str(next(iter(devices)).platform)
+    except (TypeError, StopIteration, AttributeError):
+        return None

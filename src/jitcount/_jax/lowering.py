@@ -1,0 +1,183 @@
+"""The program that is compiled: lowered again for another platform, compiled elsewhere, hashed.
+
+No public interface lowers again what a jitted call has traced, or compiles a module for a device
+that is not there. The functions that do are those of JAX's own `jax.export` and `jax.stages`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import types
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import jax
+import numpy as np
+from jax._src import compiler as _compiler
+from jax._src.interpreters import mlir as _mlir
+from jaxlib import xla_client
+from jaxlib.mlir import ir
+from jaxlib.mlir.passmanager import PassManager
+
+from jitcount._jax import settings
+from jitcount._jax.frames import frame_near
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+
+@dataclass(frozen=True, slots=True)
+class Lowering:
+    """A lowering that JAX has just made, with all that is needed to make it for another platform.
+
+    The function that stands in the frame lowers again, with the arguments that it has there. A
+    release that takes the frame away, or its argument `platforms`, leaves None: then nothing can
+    be compiled for a target.
+    """
+
+    lower: Callable[..., Any]
+    arguments: dict[str, Any]
+    module: Any
+    """What JAX made: it is what tells which compile belongs to this lowering."""
+
+    settings: tuple[tuple[str, Any], ...]
+    """By name, the settings of the thread that lowered it."""
+
+    @property
+    def jaxpr(self) -> Any:
+        """The program, as a jaxpr."""
+        return self.arguments["closed_jaxpr"]
+
+
+@dataclass(frozen=True, slots=True)
+class Compilation:
+    """What JAX's frames say of how a module is compiled."""
+
+    module: Any
+    devices: int
+    inputs_may_move: tuple[bool, ...]
+    """Of each argument, whether XLA may choose its sharding."""
+
+    outputs_may_move: tuple[bool, ...]
+    options: dict[str, Any]
+    """The user's `compiler_options`."""
+
+
+def read_lowering(frame: types.FrameType | None) -> Lowering | None:
+    """Read what JAX has just lowered; None where its frame is not as we know it."""
+    found = frame_near(frame, "_cached_lowering_to_hlo")
+    if found is None:
+        return None
+    code, local = found.f_code, found.f_locals
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    module = getattr(local.get("lowering_result"), "module", None)
+    if module is None or not {"platforms", "closed_jaxpr"} <= set(names) or code.co_freevars:
+        return None
+    # The function itself, without the cache that JAX keeps around it.
+    lower = types.FunctionType(code, found.f_globals)
+    arguments = {name: local[name] for name in names}
+    in_force = tuple(zip(settings.names(), settings.values(), strict=True))
+    return Lowering(lower, arguments, module, in_force)
+
+
+def read_compilation(frame: types.FrameType | None) -> Compilation | None:
+    """Read how a program is compiled; None where the frame is not as we know it: `jax.pmap`."""
+    found = frame_near(frame, "_cached_compilation")
+    if found is None:
+        return None
+    local = found.f_locals
+    try:
+        return Compilation(
+            local["computation"],
+            len(local["da"]),
+            tuple(local["allow_prop_to_inputs"]),
+            tuple(local["allow_prop_to_outputs"]),
+            dict(local["compiler_options_kvs"]),
+        )
+    except KeyError:
+        return None
+
+
+def lower_for(lowering: Lowering, platform: str) -> bytes:
+    """Lower for another platform, and write the module as StableHLO bytecode.
+
+    Raises:
+        Exception: whatever JAX says of a program that the platform has no rule for.
+    """
+    no_lines = jax.log_compiles(False)  # noqa: FBT003 (of this one the user should not hear)
+    with settings.set_as(lowering.settings), no_lines:
+        module = lowering.lower(**{**lowering.arguments, "platforms": (platform,)})[0]
+        return _without_places(module.operation)
+
+
+def _without_places(module: Any) -> bytes:
+    """A module's bytecode without the lines it came from; the module itself is changed."""
+    with module.context:
+        PassManager.parse("builtin.module(strip-debuginfo)").run(module)
+    written = io.BytesIO()
+    module.write_bytecode(written)
+    return written.getvalue()
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """What is the same for a program in every process."""
+
+    fingerprint: str
+    operations: int
+
+
+def measure(compilation: Compilation) -> Measure:
+    """Hash what XLA is handed, and count its operations; takes a tenth of a millisecond and more.
+
+    Where a program comes from in the source is left out: the same from two lines is the same. What
+    XLA is told beside the module belongs to it: over how many devices, with which options.
+    """
+    copy = compilation.module.operation.clone()
+    operations = 0
+
+    def count(operation: Any) -> Any:
+        nonlocal operations
+        operations += operation.name not in _NO_WORK
+        return ir.WalkResult.ADVANCE
+
+    copy.walk(count)
+    beside = repr((compilation.devices, sorted(compilation.options.items())))
+    digest = hashlib.sha256(beside.encode() + b"\0" + _without_places(copy))
+    return Measure(digest.hexdigest()[:32], operations)
+
+
+# What holds operations together, and computes nothing.
+_NO_WORK = frozenset({"builtin.module", "func.func", "func.return", "stablehlo.return"})
+
+
+def compile_module(
+    program: bytes | str,
+    devices: Sequence[Any],
+    may_move: tuple[Sequence[bool], Sequence[bool]],
+    options: dict[str, Any],
+    platform: str,
+) -> Any:
+    """Compile a module for devices that need not be there; gives XLA's executable.
+
+    The public way begins with a function, and would lower a second time what has been lowered.
+    """
+    with _mlir.make_ir_context():
+        module = ir.Module.parse(program)
+    client = devices[0].client
+    how = _compiler.get_compile_options(
+        num_replicas=1,
+        num_partitions=len(devices),
+        device_assignment=np.array(devices, dtype=object).reshape(1, len(devices)),
+        env_options_overrides=options,
+        backend=client,
+    )
+    inputs, outputs = may_move
+    build = how.executable_build_options
+    build.allow_spmd_sharding_propagation_to_parameters = list(inputs)
+    build.allow_spmd_sharding_propagation_to_output = list(outputs)
+    # As JAX does: a TPU takes so many arguments only as one.
+    how.parameter_is_tupled_arguments = platform == "tpu" and len(inputs) > 2000
+    together = xla_client.DeviceList(tuple(devices))
+    return _compiler.backend_compile_and_load(client, module, together, how, [])

@@ -1,0 +1,130 @@
+"""The settings that are part of JAX's cache key, and their values in this thread.
+
+The public mapping `jax.config.values` has one value for all threads, and leaves out what a context
+manager has set.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from typing import TYPE_CHECKING, Any
+
+import jax
+from jax._src import config as _config
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+# From 0.10 JAX names the settings that are part of its cache key. Before, the ones that users set
+# are read by name: a change of another one is not seen there, and such a recompile is taken for one
+# from cleared caches.
+def _are_settings_named() -> bool:
+    try:
+        return bool(_config.trace_context_names())
+    except (AttributeError, NotImplementedError):
+        return False
+
+
+_SETTINGS_ARE_NAMED = _are_settings_named()
+
+
+def names() -> tuple[str, ...]:
+    """The names of the settings that are part of JAX's cache key."""
+    return _config.trace_context_names() if _SETTINGS_ARE_NAMED else tuple(_config_holders())
+
+
+def values() -> tuple[object, ...]:
+    """Their values in this thread."""
+    if _SETTINGS_ARE_NAMED:
+        return _config.trace_context()
+    return tuple(holder.value for holder in _config_holders().values())
+
+
+def is_x64() -> bool:
+    """Whether 64-bit types are on, in this thread; the public mapping is made anew at each look."""
+    return bool(_config.enable_x64.value)
+
+
+def may_come_from_disk() -> bool:
+    """Whether the persistent compilation cache is on."""
+    on_disk = _config.compilation_cache_dir.value
+    return bool(_config.enable_compilation_cache.value and on_disk)
+
+
+def is_set_for_a_block(name: str) -> bool:
+    """Whether a setting has another value in this thread than elsewhere: a context manager's."""
+    try:
+        holder = _config.config._value_holders[name]  # noqa: SLF001 (the public mapping has one value)
+        return bool(holder.value != holder.get_global())  # type: ignore[attr-defined]
+    except (AttributeError, KeyError):
+        return not name.startswith("jax_")
+
+
+_CONFIG_NAMES = (
+    "jax_enable_x64",
+    "jax_default_matmul_precision",
+    "jax_default_device",
+    "jax_numpy_dtype_promotion",
+    "jax_numpy_rank_promotion",
+    "jax_disable_jit",
+    "jax_debug_key_reuse",
+    "jax_threefry_partitionable",
+    "jax_threefry_gpu_kernel_lowering",
+    "jax_random_seed_offset",
+    "jax_softmax_custom_jvp",
+    "jax_use_direct_linearize",
+    "jax_use_simplified_jaxpr_constants",
+    "jax_enable_pgle",
+    "jax_pgle_profiling_runs",
+    "jax_use_shardy_partitioner",
+    "jax_xla_profile_version",
+    "jax_dynamic_shapes",
+    "jax_custom_vjp_disable_shape_check",
+    "jax_mutable_array_checks",
+    "jax_no_execution",
+    "jax_high_dynamic_range_gumbel",
+    "jax_error_checking_behavior_nan",
+    "jax_error_checking_behavior_divide",
+    "jax_error_checking_behavior_oob",
+    "jax_check_static_indices",
+)
+
+
+@functools.cache
+def _config_holders() -> dict[str, Any]:
+    holders = _config.config._value_holders  # noqa: SLF001 (the public mapping ignores context managers)
+    found = {name: holders[name] for name in _CONFIG_NAMES if name in holders}
+    for name in ("mesh_context_manager", "abstract_mesh_context_manager"):
+        if hasattr(_config, name):
+            found[name] = getattr(_config, name)
+    return found
+
+
+# Settings that go into the options of a compile.
+_COMPILE_SETTINGS = (
+    "jax_use_shardy_partitioner",
+    "jax_disable_most_optimizations",
+    "jax_exec_time_optimization_effort",
+    "jax_memory_fitting_effort",
+    "jax_optimization_level",
+    "jax_memory_fitting_level",
+)
+
+
+def compile_settings() -> dict[str, Any]:
+    """The settings of this process that a compile elsewhere needs, as plain values."""
+    values = ((name, jax.config.values.get(name)) for name in _COMPILE_SETTINGS)
+    return {name: v for name, v in values if isinstance(v, bool | int | float | str)}
+
+
+@contextlib.contextmanager
+def set_as(wanted: tuple[tuple[str, object], ...]) -> Iterator[None]:
+    """Settings of another thread, by name, for a block in this one."""
+    with contextlib.ExitStack() as settings:
+        for name, value in wanted:
+            holder: Any = _config.config._value_holders.get(name)  # noqa: SLF001 (as in reading them)
+            if holder is not None and holder.value != value:
+                settings.enter_context(holder(value))
+        yield

@@ -8,11 +8,11 @@ import itertools
 from typing import TYPE_CHECKING
 
 import jax
+import msgspec
 import pytest
 
 import jitcount
-from jitcount.explain import explaining
-from jitcount.observe import hearing
+from jitcount.explain.hub import hub
 from ratios import keep_ratio, keep_ratio_of_seconds, seconds_for
 from variants import array, hoisted_by_hand, wrapper_per_call
 
@@ -80,9 +80,9 @@ def test_recording(benchmark: BenchmarkFixture) -> None:
 @pytest.mark.parametrize(
     ("without", "what", "limit", "earlier"),
     [
-        (hearing.undescribed, "explained / only counted", 1.02, 1),
-        (hearing.undescribed, "explained / only counted", 1.02, 5000),
-        (hearing.paused, "explained / bare compile", None, 5000),
+        (hub.ear.undescribed, "explained / only counted", 1.02, 1),
+        (hub.ear.undescribed, "explained / only counted", 1.02, 5000),
+        (hub.ear.paused, "explained / bare compile", None, 5000),
     ],
     ids=["explaining-1", "explaining-5000", "all-5000"],
 )
@@ -105,7 +105,7 @@ def test_explaining(
         with without():
             return compile_one()
 
-    with explaining.own_history(), jitcount.record():
+    with hub.own_history(), jitcount.record():
         fill_history(jitted, earlier)
         keep_ratio_of_seconds(
             benchmark,
@@ -121,12 +121,9 @@ def fill_history(jitted: Callable[[jax.Array], jax.Array], count: int) -> None:
     """Let the history hold programs of a function, as if they had been compiled."""
     with jitcount.record() as log:
         jitted(array(100_000))
-    program = log._seen[0][0].observation.program
+    program = log._seen[0][0].program
     assert program is not None
-    place = program.facets.index(("shape", "x"))
+    (leaf,) = program.values
     for length in range(count - 1):
-        values = list(program.values)
-        values[place] = (200_000 + length,)
-        numbers = tuple(map(hash, values))
-        other = dataclasses.replace(program, values=tuple(values), numbers=numbers)
-        explaining._history.add(other)
+        other = msgspec.structs.replace(leaf, shape=(200_000 + length,))
+        hub.history.add(dataclasses.replace(program, values=(other,)))

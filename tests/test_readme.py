@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import pytest
 
-from jitcount.explain.explaining import own_history
+from jitcount.explain.hub import hub
 from jitcount.ledger.environment import environment
 
 ROOT = Path(__file__).parents[1]
@@ -40,7 +40,7 @@ def test_examples_run_and_print_what_the_readme_says(monkeypatch: pytest.MonkeyP
     monkeypatch.delenv("COLUMNS", raising=False)
     assert examples()
     namespace: dict[str, Any] = {"__name__": "__main__"}
-    with own_history():
+    with hub.own_history():
         for code, expected in examples():
             printed = io.StringIO()
             with contextlib.redirect_stdout(printed):

@@ -3,7 +3,7 @@
 Importing it initialises no backend, prints nothing and changes no setting of JAX's.
 """
 
-from jitcount.explain.cause import Cause
+from jitcount.explain.causes import Cause
 from jitcount.explain.compile import Compile
 from jitcount.problem import cache_independent_count
 from jitcount.recorder.guard import RecompileError, freeze, max_compiles

@@ -7,22 +7,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import jax
-import msgspec
 import pytest
 
-from jitcount.explain import explaining
+from jitcount.explain.compile import Compile
+from jitcount.explain.hub import hub
 from jitcount.ledger import budget, ledger
 from jitcount.ledger.budget import Budget, Counts, read_budget, write_budget
 from jitcount.ledger.environment import environment
-from jitcount.ledger.files import FileError, require_replaceable
-from jitcount.ledger.ledger import (
-    CaseEntry,
-    CompileEntry,
-    Ledger,
-    count_compiles,
-    entries,
-    write_ledger,
-)
+from jitcount.ledger.files import FileError, decode, encode, require_replaceable
+from jitcount.ledger.ledger import CaseEntry, Ledger, count_compiles, write_ledger
 from jitcount.recorder.log import CompileLog
 from jitcount.recorder.record import record
 from jitcount.targets.host import prefer_cpu
@@ -30,14 +23,12 @@ from jitcount.targets.host import prefer_cpu
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
 
-    from jitcount.explain.compile import Compile
 
 _LOG = pytest.StashKey[CompileLog]()
 _LOG_ON_TARGETS = pytest.StashKey[CompileLog]()
 
 # A report travels as plain text from a worker of pytest-xdist.
-_ENCODER = msgspec.json.Encoder()
-_DECODER = msgspec.json.Decoder(tuple[CompileEntry, ...])
+_SENT = tuple[Compile, ...]
 
 
 def log_of(item: pytest.Item) -> CompileLog:
@@ -51,7 +42,7 @@ def isolate(item: pytest.Item) -> None:
     chosen = item.config.getoption("jitcount_isolation") or item.config.getini("compile_isolation")
     if chosen == "clear":
         jax.clear_caches()
-        explaining.new_history()  # else each test would be told that its caches were cleared
+        hub.new_history()  # else each test would be told that its caches were cleared
     elif chosen != "none":
         raise pytest.UsageError(f"compile_isolation is {chosen!r}; it can be clear or none")
 
@@ -61,7 +52,7 @@ def counted(item: pytest.Item) -> Iterator[None]:
     """Count what is compiled in a test's call phase, and compile it for targets too."""
     listener = log_of(item).add
     targets = item.config.getoption("jitcount_targets")
-    explaining.listen(listener)
+    hub.listen(listener)
     try:
         if targets:
             with record(targets) as item.stash[_LOG_ON_TARGETS]:
@@ -69,7 +60,7 @@ def counted(item: pytest.Item) -> Iterator[None]:
         else:
             yield
     finally:
-        explaining.forget(listener)
+        hub.forget(listener)
 
 
 def check(item: pytest.Item) -> None:
@@ -142,7 +133,7 @@ class Run:
             self._budget = self._prepare_files()
         except (FileError, ValueError, ImportError) as error:  # of a file, or of a target
             pytest.exit(str(error), 2)
-        self._found: dict[str, tuple[CompileEntry, ...]] = {}
+        self._found: dict[str, tuple[Compile, ...]] = {}
         self._unused: list[str] = []
 
     def _prepare_files(self) -> Budget | None:
@@ -164,7 +155,7 @@ class Run:
         """Fail a test that compiles more than its budget."""
         if self._budget is None:
             return
-        found = count_compiles(entries(log.compiles), with_eager=self._with_eager)
+        found = count_compiles(tuple(log.compiles), with_eager=self._with_eager)
         over = self._budget.surplus(item.nodeid, found)
         if over:
             allowed = dict(self._budget.tests.get(item.nodeid, {}))
@@ -184,7 +175,7 @@ class Run:
         report = yield
         if call.when == "call":
             log = item.stash.get(_LOG_ON_TARGETS, None) or log_of(item)
-            report.jitcount = _ENCODER.encode(entries(log.compiles)).decode()
+            report.jitcount = encode(tuple(log.compiles)).decode()
         return report
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -192,7 +183,7 @@ class Run:
         sent = getattr(report, "jitcount", None)
         if self._is_worker or sent is None:
             return
-        found = _DECODER.decode(sent)
+        found = decode(sent.encode(), _SENT)
         self._found[report.nodeid] = found
         if self._budget is not None:
             counts = count_compiles(found, with_eager=self._with_eager)

@@ -11,17 +11,32 @@ import pytest
 import jitcount
 from jitcount.explain import history
 from jitcount.explain.history import History
-from jitcount.observe.program import Facet, Program
+from jitcount.observe.program import Program
+from jitcount.observe.surroundings import Settings
+from jitcount.observe.values import Leaf
+
+SETTINGS = Settings({}, frozenset())
 
 
-def program(function: str = "step", **values: object) -> Program:
-    facets: tuple[Facet, ...] = tuple(("shape", name) for name in values)
-    row = tuple(values.values())
-    return Program((function,), function, "", facets, row, tuple(map(hash, row)))
+def program(function: str = "step", **lengths: int) -> Program:
+    """A program of arrays, each of one axis."""
+    values = tuple(Leaf((length,), "float32", is_weak=False) for length in lengths.values())
+    return Program(
+        group=(function,), name=function, settings=SETTINGS, places=tuple(lengths), values=values
+    )
 
 
-def nearest(past: History, new: Program) -> list[dict[Facet, object]]:
-    return [found.by_facet for found in past.add(new)]
+def lengths_of(found: tuple[Program, ...] | None) -> list[dict[str, int]]:
+    """The earlier programs, as `program` takes them."""
+    assert found is not None
+    return [
+        {p: v.shape[0] for p, v in zip(one.places, one.values, strict=True) if isinstance(v, Leaf)}
+        for one in found
+    ]
+
+
+def nearest(past: History, new: Program) -> list[dict[str, int]]:
+    return lengths_of(past.add(new))
 
 
 def test_a_first_program_has_no_neighbour() -> None:
@@ -34,21 +49,21 @@ def test_the_nearest_has_the_fewest_differences() -> None:
     past = History()
     for x, y in (3, 2), (3, 7), (9, 9):
         past.add(program(x=x, y=y))
-    assert nearest(past, program(x=5, y=2)) == [{("shape", "x"): 3, ("shape", "y"): 2}]
+    assert nearest(past, program(x=5, y=2)) == [{"x": 3, "y": 2}]
 
 
 def test_the_latest_of_equals_is_the_nearest() -> None:
     past = History()
     for x in 30, 20, 10:
         past.add(program(x=x))
-    assert nearest(past, program(x=5)) == [{("shape", "x"): 10}]
+    assert nearest(past, program(x=5)) == [{"x": 10}]
 
 
 def test_an_identical_program_is_the_nearest_however_old() -> None:
     past = History()
     for x in range(100):
         past.add(program(x=x))
-    assert nearest(past, program(x=3)) == [{("shape", "x"): 3}]
+    assert nearest(past, program(x=3)) == [{"x": 3}]
 
 
 def test_programs_of_another_layout_are_looked_at_too() -> None:
@@ -56,14 +71,14 @@ def test_programs_of_another_layout_are_looked_at_too() -> None:
     past.add(program(x=3))
     past.add(program(x=5))
     found = nearest(past, program(x=3, y=1))
-    assert found == [{("shape", "x"): 3}]
+    assert found == [{"x": 3}]
 
 
 def test_the_nearest_is_found_among_thousands() -> None:
     past = History()
     for x in range(5000):
         past.add(program(x=x, y=x))
-    assert nearest(past, program(x=1234, y=-1)) == [{("shape", "x"): 1234, ("shape", "y"): 1234}]
+    assert nearest(past, program(x=1234, y=-1)) == [{"x": 1234, "y": 1234}]
 
 
 def test_the_oldest_go_first(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,8 +91,8 @@ def test_the_oldest_go_first(monkeypatch: pytest.MonkeyPatch) -> None:
     assert past.add(program("f29", x=1)) != ()
 
 
-def test_many_facets_leave_room_for_fewer_programs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(history, "MOST_FACETS", 100)
+def test_many_places_leave_room_for_fewer_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(history, "MOST_NUMBERS", 140)
     past = History()
     for number in range(30):
         wide: dict[str, Any] = {f"x{i}": number for i in range(10)}
@@ -91,7 +106,7 @@ def test_a_dropped_program_is_no_longer_found(monkeypatch: pytest.MonkeyPatch) -
     for x in range(20):
         past.add(program(x=x, y=x))
     found = nearest(past, program(x=0, y=100))
-    assert found == [{("shape", "x"): 19, ("shape", "y"): 19}]
+    assert found == [{"x": x, "y": x} for x in (19, 18, 17, 16)]  # equally near
 
 
 def test_a_hundred_thousand_programs_fit_into_a_hundred_megabytes() -> None:
@@ -99,7 +114,7 @@ def test_a_hundred_thousand_programs_fit_into_a_hundred_megabytes() -> None:
     tracemalloc.start()
     try:
         for number in range(100_000):
-            past.add(program(x=(number,), a=0, b=0, c=0, d=0, e=0, f=0))
+            past.add(program(x=number, a=0, b=0, c=0, d=0, e=0, f=0))
         size, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

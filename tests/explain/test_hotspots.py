@@ -1,15 +1,21 @@
-import dataclasses
 import itertools
 
-from jitcount.explain.cause import Cause
+from msgspec.structs import replace
+
+from jitcount.explain.causes import AnyCause
+from jitcount.explain.causes.arguments import StaticValue
+from jitcount.explain.causes.arrays import Dtype, Shape
+from jitcount.explain.causes.functions import FirstCall
 from jitcount.explain.compile import Compile
 from jitcount.explain.hotspots import hotspots
+from jitcount.observe.call_site import CallSite
+from jitcount.observe.values import ArrayType
 
 BASE = Compile(
     function="step",
     signature=(),
     platform="cpu",
-    call_site="train.py:42 in main",
+    call_site=CallSite("train.py:42 in main"),
     eager=False,
     from_disk=False,
     trace_s=0.0,
@@ -19,44 +25,44 @@ BASE = Compile(
 )
 
 
-def compiled(*causes: Cause, **changes: object) -> Compile:
-    return dataclasses.replace(BASE, causes=causes, **changes)  # type: ignore[arg-type]
+def compiled(*causes: AnyCause, **changes: object) -> Compile:
+    return replace(BASE, causes=causes, **changes)
 
 
-def shape(before: str, after: str) -> Cause:
-    return Cause("shape", "x", before, after, f"{before} became {after}", "pad axis 0 of x")
+def shape(before: tuple[int, ...], after: tuple[int, ...]) -> Shape:
+    return Shape("x", ArrayType("float32", before), ArrayType("float32", after))
 
 
-FIRST = Cause("first-call", "step", "", "", "first call of step", "")
+FIRST = FirstCall("step")
 
 
 def test_lengths_of_one_axis_are_summed_up() -> None:
     lengths = [20, 934, 31, 57]
-    texts = [f"float32[{n},4]" for n in lengths]
-    log = [compiled(shape(a, b)) for a, b in itertools.pairwise(texts)]
+    shapes = [(length, 4) for length in lengths]
+    log = [compiled(shape(a, b)) for a, b in itertools.pairwise(shapes)]
     (found,) = hotspots([compiled(FIRST), *log])
     assert (found.function, found.call_site) == ("step", "train.py:42 in main")
     assert (found.count, found.seconds) == (3, 3.0)
     assert found.causes == ("axis 0 of x took 4 lengths between 20 and 934",)
-    assert found.advice == "pad axis 0 of x"
+    assert found.advice == "pad axis 0 of x to one length, or to a few (buckets)"
 
 
 def test_shapes_that_change_in_two_axes_are_counted() -> None:
-    again = compiled(shape("float32[2,3]", "float32[4,5]"))
+    again = compiled(shape((2, 3), (4, 5)))
     (found,) = hotspots([again, again])
-    assert found.causes == ("float32[2,3] became float32[4,5] (2 times)",)
+    assert found.causes == ("axes 0, 1 of x changed: float32[2,3] became float32[4,5] (2 times)",)
 
 
 def test_values_of_a_static_argument_are_summed_up() -> None:
-    def static(before: int, after: int) -> Cause:
-        return Cause("static-argument", "n", str(before), str(after), "n changed", "pass n")
+    def static(before: int, after: int) -> StaticValue:
+        return StaticValue("n", str(before), str(after))
 
     (found,) = hotspots([compiled(static(1, 2)), compiled(static(2, 3))])
     assert found.causes == ("static argument n took 3 values",)
 
 
 def test_the_costliest_comes_first() -> None:
-    cause = shape("float32[3]", "float32[4]")
+    cause = shape((3,), (4,))
     found = hotspots(
         [compiled(cause), compiled(cause, function="other", compile_s=9.0), compiled(cause)]
     )
@@ -67,13 +73,13 @@ def test_the_costliest_comes_first() -> None:
 
 
 def test_first_calls_and_disk_hits_are_no_recompiles() -> None:
-    cause = shape("float32[3]", "float32[4]")
+    cause = shape((3,), (4,))
     assert hotspots([compiled(FIRST), compiled(cause, from_disk=True)]) == []
 
 
 def test_the_advice_is_for_what_changed_most_often() -> None:
-    dtype = Cause("dtype", "y", "float32", "int32", "y went from float32 to int32", "cast y")
-    shapes = shape("float32[3]", "float32[4]")
+    dtype = Dtype("y", "float32", "int32")
+    shapes = shape((3,), (4,))
     (found,) = hotspots([compiled(shapes, dtype), compiled(dtype)])
-    assert found.advice == "cast y"
+    assert found.advice == dtype.advice
     assert found.causes[0] == "y went from float32 to int32 (2 times)"

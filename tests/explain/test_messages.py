@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import jitcount
-from jitcount.explain.explaining import own_history
+from jitcount.explain.causes.functions import Unknown
+from jitcount.explain.hub import hub
 from jitcount.suite.catalogue.case import arr, on, sharded
 from jitcount.suite.catalogue.pytrees import State
 
@@ -22,7 +23,7 @@ def last_causes(
     """Sentence and advice of each cause of the last compile of some calls."""
     jax.clear_caches()
     jitted = jax.jit(function, **options)
-    with own_history(), jitcount.record() as log:
+    with hub.own_history(), jitcount.record() as log:
         for call in calls:
             keywords = call[-1] if call and isinstance(call[-1], Keywords) else {}
             jitted(*(call[:-1] if keywords else call), **keywords)
@@ -196,7 +197,7 @@ def test_optional_argument() -> None:
 
 
 def new_function_causes(make: Callable[[int], Callable[..., Any]]) -> list[tuple[str, str]]:
-    with own_history(), jitcount.record() as log:
+    with hub.own_history(), jitcount.record() as log:
         for number in range(2):
             jax.jit(make(number))(arr(3))
     return [(str(cause), cause.advice) for cause in log.compiles[-1].causes]
@@ -274,7 +275,7 @@ def test_sharding() -> None:
 
 def test_config() -> None:
     jitted = jax.jit(step)
-    with own_history(), jitcount.record() as log:
+    with hub.own_history(), jitcount.record() as log:
         jitted(arr(3))
         with jax.default_matmul_precision("float32"):
             jitted(arr(3))
@@ -285,7 +286,7 @@ def test_config() -> None:
 
 def test_config_for_the_whole_program() -> None:
     jitted = jax.jit(step)
-    with own_history(), jitcount.record() as log:
+    with hub.own_history(), jitcount.record() as log:
         jitted(arr(3))
         before = jax.config.values["jax_numpy_rank_promotion"]
         jax.config.update("jax_numpy_rank_promotion", "raise")
@@ -299,7 +300,7 @@ def test_config_for_the_whole_program() -> None:
 
 
 def test_jit_options() -> None:
-    with own_history(), jitcount.record() as log:
+    with hub.own_history(), jitcount.record() as log:
         jax.jit(step)(arr(3))
         jax.jit(step, donate_argnums=0)(arr(3))
     (cause,) = log.compiles[-1].causes
@@ -311,7 +312,7 @@ def test_jit_options() -> None:
 
 def test_caches_cleared() -> None:
     jitted = jax.jit(step)
-    with own_history(), jitcount.record() as log:
+    with hub.own_history(), jitcount.record() as log:
         jitted(arr(3))
         jax.clear_caches()
         jitted(arr(3))
@@ -324,7 +325,7 @@ def test_caches_cleared() -> None:
 
 
 def test_eager_operation_of_another_size() -> None:
-    with own_history(), jitcount.record() as log:
+    with hub.own_history(), jitcount.record() as log:
         jnp.full((47,), np.float32(2))
         jnp.full((53,), np.float32(2))
     (cause,) = log.compiles[-1].causes
@@ -333,7 +334,7 @@ def test_eager_operation_of_another_size() -> None:
 
 
 def test_loop_with_a_new_body() -> None:
-    with own_history(), jitcount.record() as log:
+    with hub.own_history(), jitcount.record() as log:
         for _ in range(2):
             jax.lax.fori_loop(0, 3, lambda i, x: x + i, 0)
     kinds = [c.causes[0].kind for c in log.compiles if c.function in {"while", "scan"}]
@@ -341,6 +342,4 @@ def test_loop_with_a_new_body() -> None:
 
 
 def test_the_cause_cannot_be_known() -> None:
-    from jitcount.explain.differences import unknown  # noqa: PLC0415
-
-    assert str(unknown("nobody saw it")) == "the cause is not known: nobody saw it"
+    assert str(Unknown("", "nobody saw it")) == "the cause is not known: nobody saw it"

@@ -14,6 +14,8 @@ from jitcount._jax import events, frames
 from jitcount.explain.explaining import causes_of
 from jitcount.explain.history import History
 from jitcount.observe.program import Program, describe_call
+from jitcount.observe.surroundings import Settings
+from jitcount.observe.values import Leaf
 
 Causes = set[tuple[str, str]]
 
@@ -62,7 +64,9 @@ def program(info: Any, *args: Any, fun: Any = step, **kwargs: Any) -> Program:
 def causes_between(earlier: Program, later: Program) -> Causes:
     past = History()
     past.add(earlier)
-    return {(cause.kind, cause.where) for cause in causes_of(later, past.add(later))}
+    neighbours = past.add(later)
+    assert neighbours is not None
+    return {(cause.kind, cause.where) for cause in causes_of(later, neighbours)}
 
 
 def change(draw: Any, tree: Any, place: str, expected: Causes) -> Any:
@@ -153,9 +157,15 @@ def test_options_and_ways_of_calling_are_named_beside_the_arguments(
 def test_the_nearest_has_the_fewest_differences_and_is_the_latest_of_equals(
     rows: list[tuple[int, ...]],
 ) -> None:
-    facets = tuple(("shape", name) for name in "abcd")
     programs = [
-        Program(("f",), "f", "", facets, row, tuple(map(hash, row)), is_known=True) for row in rows
+        Program(
+            group=("f",),
+            name="f",
+            settings=Settings({}, frozenset()),
+            places=tuple("abcd"),
+            values=tuple(Leaf((length,), "float32", is_weak=False) for length in row),
+        )
+        for row in rows
     ]
     past = History()
     for earlier in programs[:-1]:
@@ -166,5 +176,6 @@ def test_the_nearest_has_the_fewest_differences_and_is_the_latest_of_equals(
         for earlier in programs[:-1]
     ]
     latest_nearest = max(i for i, d in enumerate(distances) if d == min(distances))
-    (found,) = past.add(new)
-    assert found.values == programs[latest_nearest].values
+    found = past.add(new)
+    assert found is not None
+    assert found[0].values == programs[latest_nearest].values

@@ -132,11 +132,18 @@ def test_without_jit_counts_are_not_compared(ledger: Ledger) -> None:
         (lambda _: b"[]", "is not a jitcount ledger"),
         (lambda text: text.replace(b"jitcount ledger", b"other"), "is not a jitcount ledger"),
         (
-            lambda text: text.replace(b'"schema": 2', b'"schema": 3'),
-            "has schema 3; this jitcount reads 2; a newer jitcount wrote it",
+            lambda text: text.replace(b'"schema": 3', b'"schema": 4'),
+            "has schema 4; this jitcount reads 3; a newer jitcount wrote it",
         ),
         (
-            lambda text: text.replace(b'"dtype": "float32"', b'"dtype": "float31"', 1),
+            lambda text: text.replace(b'"schema": 3', b'"schema": 2'),
+            (
+                "has schema 2; this jitcount reads 3; an older jitcount wrote it: "
+                "make it anew with this one"
+            ),
+        ),
+        (
+            lambda text: text.replace(b'"dtype": "float32"', b'"dtype": "float31"'),
             "is a jitcount ledger that has been damaged: ",
         ),
         (

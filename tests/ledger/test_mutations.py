@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from jitcount.ledger import files
 from jitcount.ledger.comparison import compare
 from jitcount.ledger.files import FileError
 from jitcount.ledger.ledger import Ledger, read_ledger, write_ledger
@@ -99,7 +100,7 @@ def is_beyond(value: Any, other: Any, expected: Any) -> bool:
 
 @pytest.fixture(scope="module")
 def document(ledger: Ledger) -> Any:
-    return json.loads(msgspec.json.encode(ledger))
+    return json.loads(files.encode(ledger))
 
 
 @settings(max_examples=1000, deadline=None, suppress_health_check=list(HealthCheck))

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import pytest
 
 import jitcount
-from jitcount.explain.explaining import own_history
+from jitcount.explain.hub import hub
 
 equinox = pytest.importorskip("equinox")
 linen = pytest.importorskip("flax.linen")
@@ -25,7 +25,7 @@ SHORT, LONG = jnp.ones((2, 3)), jnp.ones((5, 3))
 
 def causes(program: Callable[[], object]) -> list[str]:
     """Of each compile of the user's: the function, and each cause's kind and place."""
-    with own_history(), jitcount.record() as log:
+    with hub.own_history(), jitcount.record() as log:
         program()
     return [
         f"{c.function}: " + ", ".join(f"{cause.kind} {cause.where}" for cause in c.causes)

@@ -123,4 +123,4 @@ def test_whose_code_a_file_is(filename: str, owner: str) -> None:
 
 
 def test_a_stack_without_anyone_is_unknown() -> None:
-    assert call_site.call_site(None) == "unknown"
+    assert call_site.sites_in(None) == ("unknown", "")

@@ -3,10 +3,8 @@ from jitcount.observe.phases import _WAITING, NO_TRACE, Lowered, Lowerings, Trac
 A, B = ("float32[3]",), ("float32[4]",)
 
 
-def lowered(
-    function: str = "step", avals: tuple[str, ...] | None = A, thread: int = 1, at: float = 0.0
-) -> Lowered:
-    return Lowered(function, avals, thread, trace_s=at, lower_s=at)
+def lowered(function: str = "step", avals: tuple[str, ...] | None = A, thread: int = 1) -> Lowered:
+    return Lowered(function, avals, thread, trace_s=0.0, lower_s=0.0)
 
 
 def test_a_trace_within_a_trace_is_dropped_when_the_outer_one_ends() -> None:
@@ -43,8 +41,8 @@ def test_a_trace_whose_begin_was_not_heard_counts() -> None:
 
 def test_a_lowering_is_taken_once() -> None:
     lowerings = Lowerings()
-    lowerings.add(lowered(at=1.0))
-    assert lowerings.take("step", A, thread=1) == lowered(at=1.0)
+    lowerings.add(only := lowered())
+    assert lowerings.take("step", A, thread=1) is only
     assert lowerings.take("step", A, thread=1) is None
 
 
@@ -57,23 +55,23 @@ def test_a_lowering_of_another_function_or_of_other_avals_is_not_taken() -> None
 
 def test_a_lowering_of_the_same_thread_comes_first() -> None:
     lowerings = Lowerings()
-    lowerings.add(lowered(thread=1, at=1.0))
-    lowerings.add(lowered(thread=2, at=2.0))
-    assert lowerings.take("step", A, thread=1) == lowered(thread=1, at=1.0)
+    lowerings.add(mine := lowered(thread=1))
+    lowerings.add(lowered(thread=2))
+    assert lowerings.take("step", A, thread=1) is mine
 
 
 def test_a_lowering_of_another_thread_will_do() -> None:
     lowerings = Lowerings()
-    lowerings.add(lowered(thread=2, at=2.0))
-    assert lowerings.take("step", A, thread=1) == lowered(thread=2, at=2.0)
+    lowerings.add(other := lowered(thread=2))
+    assert lowerings.take("step", A, thread=1) is other
 
 
 def test_avals_that_are_not_known_are_equal_to_any() -> None:
     lowerings = Lowerings()
-    lowerings.add(lowered(avals=None, at=1.0))
-    assert lowerings.take("step", A, thread=1) == lowered(avals=None, at=1.0)
-    lowerings.add(lowered(at=2.0))
-    assert lowerings.take("step", None, thread=1) == lowered(at=2.0)
+    lowerings.add(unknown := lowered(avals=None))
+    assert lowerings.take("step", A, thread=1) is unknown
+    lowerings.add(known := lowered())
+    assert lowerings.take("step", None, thread=1) is known
 
 
 def test_lowerings_that_are_never_compiled_do_not_pile_up() -> None:

@@ -10,8 +10,7 @@ import pytest
 
 import jitcount
 from jitcount._jax import events, frames
-from jitcount.explain.explaining import own_history
-from jitcount.observe import hearing
+from jitcount.explain.hub import hub
 from jitcount.observe.phases import Lowerings
 
 X = np.ones(3, np.float32)
@@ -25,7 +24,7 @@ def step(x: jax.Array) -> jax.Array:
 
 @pytest.fixture(autouse=True)
 def a_history_of_its_own() -> Iterator[None]:
-    with own_history():
+    with hub.own_history():
         yield
 
 
@@ -218,7 +217,7 @@ def test_a_guard_does_not_open_because_observing_failed(monkeypatch: pytest.Monk
         raise RuntimeError("JAX has changed")
 
     monkeypatch.setattr(frames, "read_executable", fail)
-    monkeypatch.setattr(hearing, "_lowerings", Lowerings())  # what is lowered here is never taken
+    monkeypatch.setattr(hub.ear, "_lowerings", Lowerings())  # what is lowered here is never taken
     with pytest.raises(jitcount.RecompileError) as raised, jitcount.freeze():
         step(X)
     assert str(raised.value) == (

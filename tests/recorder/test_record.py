@@ -11,7 +11,7 @@ from jax import monitoring
 
 import jitcount
 from jitcount._jax import events, frames
-from jitcount.explain import explaining
+from jitcount.explain.hub import hub
 
 X = np.ones(3, np.float32)
 
@@ -293,5 +293,5 @@ def test_without_jaxs_frames_the_log_line_gives_the_signature(
 
 def test_nobody_listens_when_no_recorder_is_open() -> None:
     with jitcount.record():
-        assert len(explaining._listeners) == 1
-    assert len(explaining._listeners) == 0
+        assert len(hub.listeners) == 1
+    assert len(hub.listeners) == 0

@@ -1,20 +1,20 @@
-import dataclasses
-
 import pytest
+from msgspec.structs import replace
 
-from jitcount.explain.cause import Cause
+from jitcount.explain.causes.arrays import Shape
+from jitcount.explain.causes.functions import FirstCall
 from jitcount.explain.compile import Compile
+from jitcount.observe.call_site import CallSite
+from jitcount.observe.values import ArrayType
 from jitcount.show import log_table
 
-FIRST = Cause("first-call", "sum", "", "", "first call of sum", "nothing to mend")
-LONGER = Cause(
-    "shape", "x", "float32[3]", "float32[4]", "axis 0 of x went from 3 to 4", "pad axis 0 of x"
-)
+FIRST = FirstCall("sum")
+LONGER = Shape("x", ArrayType("float32", (3,)), ArrayType("float32", (4,)))
 SUM = Compile(
     function="sum",
     signature=("float32[3]",),
     platform="cpu",
-    call_site="train.py:42 in main",
+    call_site=CallSite("train.py:42 in main"),
     eager=False,
     from_disk=False,
     trace_s=0.00123,
@@ -22,12 +22,10 @@ SUM = Compile(
     compile_s=0.0286,
     causes=(FIRST,),
 )
-ADD = dataclasses.replace(
-    SUM, function="add", signature=("float32[]", "float32[]"), eager=True, trace_s=0.0
-)
-AGAIN = dataclasses.replace(SUM, signature=("float32[4]",), causes=(LONGER,))
-STEP = dataclasses.replace(
-    SUM, function="step", signature=(), from_disk=True, call_site="train.py:7 in main"
+ADD = replace(SUM, function="add", signature=("float32[]", "float32[]"), eager=True, trace_s=0.0)
+AGAIN = replace(SUM, signature=("float32[4]",), causes=(LONGER,))
+STEP = replace(
+    SUM, function="step", signature=(), from_disk=True, call_site=CallSite("train.py:7 in main")
 )
 
 
@@ -50,17 +48,17 @@ def test_a_log_is_printed_as_a_table() -> None:
         "\n"
         "function      signature                 time   call site             cause\n"
         "───────────────────────────────────────────────────────────────────────────────"
-        "──────────────────\n"
+        "────────────────────────────────────────────────\n"
         "sum           float32[3]             33.9 ms   train.py:42 in main   first call of sum\n"
         "add (eager)   float32[], float32[]   32.7 ms   train.py:42 in main   first call of sum\n"
         "sum           float32[4]             33.9 ms   train.py:42 in main   "
-        "axis 0 of x went from 3 to 4\n"
+        "axis 0 of x went from 3 to 4: float32[3] became float32[4]\n"
         "step (disk)   no arrays              33.9 ms   train.py:7 in main    first call of sum\n"
         "\n"
         "Worth fixing first\n"
         "  sum at train.py:42 in main: 1 recompile, 33.9 ms\n"
-        "    axis 0 of x went from 3 to 4\n"
-        "    → pad axis 0 of x"
+        "    axis 0 of x went from 3 to 4: float32[3] became float32[4]\n"
+        "    → pad axis 0 of x to one length, or to a few (buckets)"
     )
 
 
@@ -73,11 +71,11 @@ def test_first_calls_are_not_worth_fixing() -> None:
 
 
 def test_what_came_from_disk_is_not_worth_fixing() -> None:
-    assert "Worth fixing" not in log_of(dataclasses.replace(AGAIN, from_disk=True))
+    assert "Worth fixing" not in log_of(replace(AGAIN, from_disk=True))
 
 
 def test_a_narrow_terminal_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    wide = dataclasses.replace(SUM, signature=("float32[128,1024]",) * 6)
+    wide = replace(SUM, signature=("float32[128,1024]",) * 6)
     monkeypatch.setenv("COLUMNS", "80")
     shown = log_of(wide)
     assert max(map(len, shown.splitlines())) <= 80
@@ -86,18 +84,18 @@ def test_a_narrow_terminal_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_a_long_signature_is_cut_and_says_so() -> None:
-    shown = log_of(dataclasses.replace(SUM, signature=("float32[3]",) * 500))
+    shown = log_of(replace(SUM, signature=("float32[3]",) * 500))
     assert "float32[3] and 495 more" in shown
     assert shown.count("float32[3]") == 5
 
 
 def test_many_causes_are_cut_and_say_so() -> None:
-    shown = log_of(dataclasses.replace(AGAIN, causes=(LONGER,) * 500))
-    assert "went from 3 to 4; and 497 more" in shown
+    shown = log_of(replace(AGAIN, causes=(LONGER,) * 500))
+    assert "became float32[4]; and 497 more" in shown
 
 
 def test_a_long_log_leaves_out_the_cheapest_and_says_so() -> None:
-    cheap = dataclasses.replace(SUM, function="cheap", compile_s=0.001)
+    cheap = replace(SUM, function="cheap", compile_s=0.001)
     shown = log_of(*[SUM] * 30, cheap, cheap, *[SUM] * (log_table._MOST_ROWS - 30))
     assert "cheap " not in shown
     assert shown.endswith("\n… and 2 cheaper ones, 12.7 ms together")
@@ -105,6 +103,6 @@ def test_a_long_log_leaves_out_the_cheapest_and_says_so() -> None:
 
 
 def test_brackets_are_not_taken_for_markup() -> None:
-    tagged = dataclasses.replace(SUM, function="[bold]f[/bold]", signature=("key<fry>[]",))
+    tagged = replace(SUM, function="[bold]f[/bold]", signature=("key<fry>[]",))
     assert "[bold]f[/bold]" in log_of(tagged)
     assert "key<fry>[]" in log_of(tagged)

@@ -1,8 +1,9 @@
 """The tables of targets, whole."""
 
-import dataclasses
+from msgspec.structs import replace
 
 from jitcount.explain.compile import Compile
+from jitcount.observe.call_site import CallSite
 from jitcount.show.target_table import shortened, target_tables, targets_table
 from jitcount.targets.installed import PLUGINS
 from jitcount.targets.names import parse
@@ -12,7 +13,7 @@ STEP = Compile(
     function="step",
     signature=("float32[3]",),
     platform="cpu",
-    call_site="train.py:1 in main",
+    call_site=CallSite("train.py:1 in main"),
     eager=False,
     from_disk=False,
     trace_s=0.0,
@@ -37,7 +38,7 @@ REFUSED = OnTarget(
 
 
 def on(function: str, result: OnTarget) -> Compile:
-    return dataclasses.replace(STEP, function=function, on={result.target: result})
+    return replace(STEP, function=function, on={result.target: result})
 
 
 def test_each_program_has_its_figures_or_its_refusal() -> None:

@@ -11,12 +11,13 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jitcount.explain import cause as kinds
-from jitcount.explain import explaining
+from jitcount.explain.causes import Kind
+from jitcount.explain.explaining import explained
+from jitcount.explain.hub import hub
 from jitcount.ledger import ledger
 from jitcount.ledger.environment import environment
 from jitcount.ledger.files import FileError, require_replaceable
-from jitcount.ledger.ledger import CaseEntry, Ledger, entries, write_ledger
+from jitcount.ledger.ledger import CaseEntry, Ledger, write_ledger
 from jitcount.recorder.record import record
 from jitcount.show.log_table import log_table
 from jitcount.show.target_table import target_tables
@@ -24,7 +25,7 @@ from jitcount.show.text import seconds, width
 from jitcount.targets.host import prefer_cpu
 
 if TYPE_CHECKING:
-    from jitcount.explain.explaining import Explained
+    from jitcount.observe.observation import Observation
     from jitcount.recorder.log import CompileLog
 
 
@@ -80,7 +81,7 @@ def _count(text: str) -> int:
 
 def _run(asked: argparse.Namespace, program: list[str], recorder: record) -> int:
     if asked.live:
-        explaining.listen(_show_live)
+        hub.listen(_show_live)
     code = 0
     try:
         with recorder as log:
@@ -91,7 +92,7 @@ def _run(asked: argparse.Namespace, program: list[str], recorder: record) -> int
         code = -signal.SIGINT
     _say_log(log)
     if asked.ledger:
-        found = {program[0]: CaseEntry(compiles=entries(log.compiles))}
+        found = {program[0]: CaseEntry(compiles=tuple(log.compiles))}
         try:
             write_ledger(asked.ledger, Ledger(environment=environment(), cases=found))
         except FileError as error:
@@ -145,9 +146,9 @@ def _show_traceback() -> None:
         sys.excepthook(kind, error.with_traceback(traceback), traceback)
 
 
-def _show_live(explained: Explained) -> None:
-    compiled = explained.compile()
-    why = [c for c in compiled.causes if c.kind != kinds.FIRST_CALL]
+def _show_live(observation: Observation) -> None:
+    compiled = explained(observation)
+    why = [c for c in compiled.causes if c.kind != Kind.FIRST_CALL]
     if why and not compiled.from_disk:
         reasons = "; ".join(map(str, why))
         where = f"{compiled.call} at {compiled.call_site}"

@@ -1,5 +1,6 @@
 """Why it compiled: what differs from the nearest earlier program, and what to do about it.
 
-`history` finds the nearest program, `differences` names what differs, `cause` says it in words and
-`advice` says what to do. `explaining` puts these between what is heard and whoever wants to know.
+`hub` hears of each compile and keeps the `history`, which finds the nearest programs. `explaining`
+writes a compile out: `differences` names what differs, and each of the `causes` says itself in
+words. `hotspots` sums up which recompiles cost most.
 """

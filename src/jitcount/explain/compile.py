@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+import msgspec
 
-from jitcount.observe.values import signature_of
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from jitcount.explain.cause import Cause
-    from jitcount.observe.observation import Observation
-    from jitcount.targets.result import OnTarget
+from jitcount.explain.causes import AnyCause
+from jitcount.observe.call_site import NOWHERE, CallSite
+from jitcount.targets.result import OnTarget
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Compile:
+class Compile(
+    msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True
+):
     """One program that XLA compiled, or that came from the persistent cache instead, and why.
 
     >>> import jax, jitcount, numpy as np
@@ -38,14 +33,20 @@ class Compile:
     platform: str
     """The platform that it was compiled for: ``"cpu"``."""
 
-    call_site: str
+    call_site: CallSite
     """The user's line that needed it: ``"train.py:42 in main"``."""
+
+    via: CallSite = NOWHERE
+    """The library's line that asked, ``"flax/linen/linear.py:271 in __call__"``; empty if none."""
 
     eager: bool
     """No jit of the user's: ``x + y``, ``jnp.ones(3)``."""
 
     from_disk: bool
     """Served by the persistent compilation cache: not a compile."""
+
+    started_at: float = 0.0
+    """When its first phase began, in seconds since the epoch."""
 
     trace_s: float
     """Seconds spent in turning Python into a jaxpr; 0.0 where an earlier trace served."""
@@ -56,11 +57,24 @@ class Compile:
     compile_s: float
     """Seconds spent in XLA, or in reading the persistent cache."""
 
-    causes: tuple[Cause, ...]
+    fingerprint: str = ""
+    """The same for the same program, in every process and on every host; empty if not read."""
+
+    operations: int = 0
+    """How many operations XLA was handed: the same in every run."""
+
+    causes: tuple[AnyCause, ...]
     """All that differs from the nearest earlier program of the same function."""
 
-    on: Mapping[str, OnTarget] = field(default_factory=dict, hash=False)
+    on: dict[str, OnTarget] = {}
     """By target, what its compiler said; complete when a block ``record(targets=...)`` ends."""
+
+    def __post_init__(self) -> None:
+        if min(self.trace_s, self.lower_s, self.compile_s) < 0:
+            raise ValueError("a phase of less than no time")
+
+    def __hash__(self) -> int:
+        return hash((self.function, self.signature, self.call_site, self.started_at))
 
     @property
     def total_s(self) -> float:
@@ -80,22 +94,3 @@ class Compile:
             if cause.advice:
                 lines.append(f"  → {cause.advice}")
         return lines
-
-    @classmethod
-    def of(
-        cls, seen: Observation, causes: tuple[Cause, ...], on: Mapping[str, OnTarget]
-    ) -> Compile:
-        """A compile as it was observed, written out, with its causes."""
-        return cls(
-            function=seen.function,
-            signature=signature_of(seen.avals),
-            platform=seen.platform,
-            call_site=seen.call_site,
-            eager=seen.eager,
-            from_disk=seen.from_disk,
-            trace_s=seen.trace_s,
-            lower_s=seen.lower_s,
-            compile_s=seen.compile_s,
-            causes=causes,
-            on=on,
-        )

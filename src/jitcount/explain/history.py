@@ -1,14 +1,17 @@
-"""The programs of this process, and the nearest earlier one of the same function.
+"""The programs of this process, and the nearest earlier ones of the same function.
 
 Programs are kept as descriptions, in rows of numbers that are compared all at once: finding the
-nearest among thousands takes microseconds. The history is bounded, in programs and in facets: what
+nearest among thousands takes microseconds. The history is bounded, in programs and in numbers: what
 comes first goes first.
+
+The nearest is the one that differs least in what reaches farthest: the function, then static
+arguments, the jit's options, settings, the arguments' structure, and only then arrays. A function
+that was compiled before is compared with itself, however many of its arrays have changed.
 """
 
 from __future__ import annotations
 
 import itertools
-import operator
 import threading
 from collections import OrderedDict, deque
 from dataclasses import dataclass, field
@@ -16,13 +19,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from jitcount.observe.program import HEAD
+from jitcount.observe.trees import Node
+from jitcount.observe.values import Leaf, Static
 
-    from jitcount.observe.program import Facet, Program
+if TYPE_CHECKING:
+    from jitcount.observe.program import Program, Value
 
 MOST_PROGRAMS = 100_000
-MOST_FACETS = 3_000_000  # of all programs: a facet takes 16 bytes and its share of a value
+MOST_NUMBERS = 3_000_000  # of all programs: each takes 16 bytes and its share of a value
 
 # Of one function and layout, so that the search takes no longer the longer a program runs.
 MOST_SEARCHED = 8192
@@ -31,18 +36,37 @@ MOST_SEARCHED = 8192
 # the latest, are searched.
 _LAYOUTS_SEARCHED = 8
 
+# Of programs that are equally near, so many, the latest, are looked at closely.
+_EQUALS = 4
+
+# How far a difference reaches: each more than all differences of the next kind together.
+_LEAF = 1
+_STRUCTURE = 2**20
+_SETTINGS = 2**36
+_OPTIONS = 2**37
+_STATIC = 2**38
+_FUNCTION = 2**58
+_WEIGHTS_OF_HEAD = (_FUNCTION, _OPTIONS, _SETTINGS, _STRUCTURE)
+
+
+def _weight(value: Value) -> int:
+    if isinstance(value, Static):
+        return _STATIC
+    return _STRUCTURE if isinstance(value, Node) else _LEAF
+
 
 @dataclass(slots=True)
 class _Layout:
-    """The programs of one function that have the same facets, a column each."""
+    """The programs of one function that have the same places, a column each."""
 
-    facets: tuple[Facet, ...]
+    places: tuple[str, ...]
+    weights: np.ndarray
     programs: deque[Program] = field(default_factory=deque)
     numbers: np.ndarray = field(init=False)
     """A column for each program but the latest ones, which are not yet needed there."""
 
-    latest: dict[int, Program] = field(default_factory=dict)
-    """The latest program with these values, by their hash."""
+    latest: dict[bytes, Program] = field(default_factory=dict)
+    """The latest program with these numbers."""
 
     first: int = 0
     """The column of the oldest program that is still there."""
@@ -51,41 +75,50 @@ class _Layout:
     """How many programs have their column."""
 
     def __post_init__(self) -> None:
-        self.numbers = np.zeros((len(self.facets), 1), np.int64)
+        self.numbers = np.zeros((len(self.weights), 1), np.int64)
+
+    @classmethod
+    def of(cls, program: Program) -> _Layout:
+        weights = (*_WEIGHTS_OF_HEAD, *map(_weight, program.values))
+        return cls(program.places, np.array(weights, np.int64))
 
     def add(self, program: Program) -> None:
-        program.facets = self.facets  # kept once
+        program.places = self.places  # kept once
+        if self.programs:  # what is as it was before, too
+            last = self.programs[-1].values
+            pairs = zip(last, program.values, strict=True)
+            program.values = tuple(old if old == new else new for old, new in pairs)
         self.programs.append(program)
-        self.latest[hash(program.numbers)] = program
+        self.latest[program.numbers.tobytes()] = program
 
     def drop_oldest(self) -> Program:
         if self.filled:
             self.first += 1
             self.filled -= 1
         dropped = self.programs.popleft()
-        key = hash(dropped.numbers)
+        key = dropped.numbers.tobytes()
         if self.latest.get(key) is dropped:
             del self.latest[key]
         return dropped
 
-    def nearest(self, program: Program) -> Program | None:
-        """The program with the fewest facets that differ; the latest of equals."""
+    def nearest(self, program: Program) -> list[Program]:
+        """The programs that differ least, the latest first."""
         if not self.programs:
-            return None
-        if program.facets is self.facets or program.facets == self.facets:
-            identical = self.latest.get(hash(program.numbers))
+            return []
+        if program.places is self.places or program.places == self.places:
+            identical = self.latest.get(program.numbers.tobytes())
             if identical is not None:
-                return identical
-            last = self.programs[-1]
-            if sum(map(operator.ne, last.numbers, program.numbers)) == 1:
-                return last
+                return [identical]
+            if differ_in_little(self.programs[-1], program):
+                return [self.programs[-1]]
         rows, numbers = self._common(program)
         self._fill()
         end = self.first + self.filled
         columns = slice(max(self.first, end - MOST_SEARCHED), end)
-        differ = (self.numbers[rows, columns] != numbers[:, None]).sum(axis=0)
-        steps_back = int(np.argmin(differ[::-1]))
-        return self.programs[-1 - steps_back]
+        differ = self.numbers[rows, columns] != numbers[:, None]
+        distances = np.einsum("i,ij->j", self.weights[rows], differ)[::-1]
+        equals = np.flatnonzero(distances == distances.min())[:_EQUALS]
+        return [self.programs[-1 - int(steps_back)] for steps_back in equals]
 
     def _fill(self) -> None:
         """Give the programs that came since the last search their columns, all at once."""
@@ -95,99 +128,132 @@ class _Layout:
         end = self.first + self.filled
         if end + missing > self.numbers.shape[1]:
             kept = self.numbers[:, self.first : end]
-            self.numbers = np.zeros((len(self.facets), 2 * len(self.programs)), np.int64)
+            self.numbers = np.zeros((len(self.weights), 2 * len(self.programs)), np.int64)
             self.numbers[:, : self.filled] = kept
             self.first, end = 0, self.filled
         new = itertools.islice(self.programs, self.filled, None)
-        self.numbers[:, end : end + missing] = np.array([p.numbers for p in new], np.int64).T
+        self.numbers[:, end : end + missing] = np.array([p.numbers for p in new]).T
         self.filled += missing
 
     def _common(self, program: Program) -> tuple[slice | list[int], np.ndarray]:
-        """The rows of the facets that both have, and what the program has there."""
+        """The rows of what both have, and what the program has there."""
         numbers = program.numbers
-        if program.facets == self.facets:
-            return slice(None), np.array(numbers, np.int64)
-        mine = {facet: row for row, facet in enumerate(self.facets)}
-        rows = [mine[facet] for facet in program.facets if facet in mine]
-        theirs = [n for facet, n in zip(program.facets, numbers, strict=True) if facet in mine]
-        return rows, np.array(theirs, np.int64)
+        if program.places == self.places:
+            return slice(None), numbers
+        mine = {place: row for row, place in enumerate(self.places, HEAD)}
+        both = [row for row, place in enumerate(program.places, HEAD) if place in mine]
+        rows = [*range(HEAD), *(mine[program.places[row - HEAD]] for row in both)]
+        return rows, numbers[[*range(HEAD), *both]]
+
+
+def differ_in_little(earlier: Program, later: Program) -> bool:
+    """Whether two programs of one layout differ in one thing of one array: nothing is nearer."""
+    rows = np.flatnonzero(earlier.numbers != later.numbers)
+    if len(rows) != 1 or rows[0] < HEAD:
+        return False
+    place = int(rows[0]) - HEAD
+    old, new = earlier.values[place], later.values[place]
+    return isinstance(old, Leaf) and isinstance(new, Leaf) and old.differences_from(new) == 1
 
 
 @dataclass(slots=True)
 class _Group:
     """The programs of one function; the layout that was used last stands last."""
 
-    layouts: OrderedDict[tuple[Facet, ...], _Layout] = field(default_factory=OrderedDict)
+    layouts: OrderedDict[tuple[str, ...], _Layout] = field(default_factory=OrderedDict)
     order: deque[_Layout] = field(default_factory=deque)
     """The layout of each program, oldest first."""
 
 
 class History:
-    """The programs that were compiled, as far back as there is room."""
+    """The programs that were compiled, as far back as there is room.
+
+    A garbage collection in here may run a finalizer that compiles, in the same thread: its program
+    waits until the work that it interrupts is done, and has no neighbours.
+    """
 
     def __init__(self) -> None:
         self._groups: dict[tuple[object, ...], _Group] = {}
         self._order: deque[tuple[object, ...]] = deque()
         self._programs = 0
-        self._facets = 0
-        self._lock = threading.Lock()
+        self._numbers = 0
+        self._lock = threading.RLock()
+        self._is_at_work = False
+        self._waiting: deque[Program] = deque()
 
     def __len__(self) -> int:
         return self._programs
 
-    def look(self, program: Program) -> tuple[Program, ...]:
+    def look(self, program: Program) -> tuple[Program, ...] | None:
         """What `add` would return, without remembering the program."""
-        with self._lock:
-            group = self._groups.get(program.group)
-            if group is None:
-                return ()
-            layout = group.layouts.get(program.facets) or _Layout(program.facets)
-            return tuple(self._candidates(group, layout, program))
+        return self._neighbours(program, remember=False)
 
-    def add(self, program: Program) -> tuple[Program, ...]:
+    def add(self, program: Program) -> tuple[Program, ...] | None:
         """Remember a program.
 
         Returns:
-            Earlier programs that may be the nearest, one of each layout; none for a first call.
+            Earlier programs that may be the nearest, the latest of each layout first; none for a
+            first call. None, where this thread is in here already.
         """
-        with self._lock:
-            group = self._groups.get(program.group)
-            if group is None:
-                group = self._groups[program.group] = _Group()
-            layout = group.layouts.get(program.facets)
-            if layout is None:
-                layout = group.layouts[program.facets] = _Layout(program.facets)
-            else:
-                group.layouts.move_to_end(program.facets)
-            earlier = tuple(self._candidates(group, layout, program))
-            layout.add(program)
-            group.order.append(layout)
-            self._order.append(program.group)
-            self._programs += 1
-            self._facets += len(program.facets)
-            while self._programs > MOST_PROGRAMS or self._facets > MOST_FACETS:
-                self._drop_oldest_of(self._order.popleft())
-            return earlier
+        return self._neighbours(program, remember=True)
 
-    @staticmethod
-    def _candidates(group: _Group, layout: _Layout, program: Program) -> Iterator[Program]:
+    def _neighbours(self, program: Program, *, remember: bool) -> tuple[Program, ...] | None:
+        with self._lock:
+            if self._is_at_work:
+                if remember:
+                    self._waiting.append(program)
+                return None
+            self._is_at_work = True
+            try:
+                earlier = self._candidates(program)
+                if remember:
+                    self._remember(program)
+                while self._waiting:
+                    self._remember(self._waiting.popleft())
+                return earlier
+            finally:
+                self._is_at_work = False
+
+    def _candidates(self, program: Program) -> tuple[Program, ...]:
         """The nearest of each layout, as long as a nearer one can be in another."""
-        if (nearest := layout.nearest(program)) is not None:
-            yield nearest
-            if sum(map(operator.ne, nearest.numbers, program.numbers)) <= 1:
-                return
+        group = self._groups.get(program.group)
+        if group is None:
+            return ()
+        layout = group.layouts.get(program.places)
+        found = layout.nearest(program) if layout is not None else []
+        if found:
+            nearest = found[0]
+            if nearest.is_like(program) or differ_in_little(nearest, program):
+                return (nearest,)
         others = [other for other in reversed(group.layouts.values()) if other is not layout]
         for other in others[:_LAYOUTS_SEARCHED]:
-            if (nearest := other.nearest(program)) is not None:
-                yield nearest
+            found += other.nearest(program)
+        return tuple(found)
+
+    def _remember(self, program: Program) -> None:
+        group = self._groups.get(program.group)
+        if group is None:
+            group = self._groups[program.group] = _Group()
+        layout = group.layouts.get(program.places)
+        if layout is None:
+            layout = group.layouts[program.places] = _Layout.of(program)
+        else:
+            group.layouts.move_to_end(program.places)
+        layout.add(program)
+        group.order.append(layout)
+        self._order.append(program.group)
+        self._programs += 1
+        self._numbers += len(program.numbers)
+        while self._programs > MOST_PROGRAMS or self._numbers > MOST_NUMBERS:
+            self._drop_oldest_of(self._order.popleft())
 
     def _drop_oldest_of(self, key: tuple[object, ...]) -> None:
         group = self._groups[key]
         layout = group.order.popleft()
         dropped = layout.drop_oldest()
         self._programs -= 1
-        self._facets -= len(dropped.facets)
+        self._numbers -= len(dropped.numbers)
         if not layout.programs:
-            del group.layouts[layout.facets]
+            del group.layouts[layout.places]
         if not group.order:
             del self._groups[key]

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from jitcount.explain import cause as kinds
+from jitcount.explain.causes.arrays import Shape
+from jitcount.explain.causes.cause import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from jitcount.explain.cause import Cause
+    from jitcount.explain.causes import AnyCause
     from jitcount.explain.compile import Compile
 
 
@@ -34,7 +34,7 @@ def hotspots(compiles: Iterable[Compile]) -> list[Hotspot]:
     """All groups of recompiles, the costliest first; a first call is no recompile."""
     groups: dict[tuple[str, str], list[Compile]] = {}
     for compiled in compiles:
-        is_first = all(cause.kind == kinds.FIRST_CALL for cause in compiled.causes)
+        is_first = all(cause.kind == Kind.FIRST_CALL for cause in compiled.causes)
         if not is_first and not compiled.from_disk:
             groups.setdefault((compiled.function, compiled.call_site), []).append(compiled)
     found = [_hotspot(*key, group) for key, group in groups.items()]
@@ -42,10 +42,10 @@ def hotspots(compiles: Iterable[Compile]) -> list[Hotspot]:
 
 
 def _hotspot(function: str, call_site: str, group: Sequence[Compile]) -> Hotspot:
-    by_place: dict[tuple[str, str], list[Cause]] = {}
+    by_place: dict[tuple[Kind, str], list[AnyCause]] = {}
     for compiled in group:
         for cause in compiled.causes:
-            if cause.kind != kinds.FIRST_CALL:
+            if cause.kind != Kind.FIRST_CALL:
                 by_place.setdefault((cause.kind, cause.where), []).append(cause)
     ranked = sorted(by_place.values(), key=lambda causes: -len(causes))
     return Hotspot(
@@ -58,33 +58,29 @@ def _hotspot(function: str, call_site: str, group: Sequence[Compile]) -> Hotspot
     )
 
 
-def summed_up(causes: Sequence[Cause]) -> str:
+def summed_up(causes: Sequence[AnyCause]) -> str:
     """One sentence for several causes of the same kind at the same place."""
     last = causes[-1]
     if len(causes) == 1:
-        return last.sentence
-    if last.kind == kinds.SHAPE and (lengths := _lengths(causes)):
+        return str(last)
+    if lengths := _lengths([cause for cause in causes if isinstance(cause, Shape)]):
         axis, taken = lengths
         return (
             f"axis {axis} of {last.where} took {len(taken)} lengths "
             f"between {min(taken)} and {max(taken)}"
         )
     values = {text for cause in causes for text in (cause.before, cause.after) if text}
-    if last.kind == kinds.STATIC_ARGUMENT and len(values) > 2:
+    if last.kind == Kind.STATIC_ARGUMENT and len(values) > 2:
         return f"static argument {last.where} took {len(values)} values"
-    return f"{last.sentence} ({len(causes)} times)"
+    return f"{last} ({len(causes)} times)"
 
 
-def _lengths(causes: Sequence[Cause]) -> tuple[int, set[int]] | None:
+def _lengths(causes: Sequence[Shape]) -> tuple[int, set[int]] | None:
     """The one axis that changed in all causes, and the lengths that it took."""
-    shapes = [_shape(text) for cause in causes for text in (cause.before, cause.after)]
-    if len({len(shape) for shape in shapes}) != 1:
+    axes = {cause.axes for cause in causes}
+    if len(axes) != 1 or len(changed := axes.pop()) != 1:
         return None
-    columns = [set(column) for column in zip(*shapes, strict=True)]
-    changed = [axis for axis, values in enumerate(columns) if len(values) > 1]
-    return (changed[0], columns[changed[0]]) if len(changed) == 1 else None
-
-
-def _shape(text: str) -> tuple[int, ...]:
-    dimensions = re.search(r"\[([\d,]*)\]$", text)
-    return tuple(map(int, dimensions[1].split(","))) if dimensions and dimensions[1] else ()
+    (axis,) = changed
+    taken = {side.shape[axis] for cause in causes for side in (cause.old, cause.new)}
+    lengths = {length for length in taken if isinstance(length, int)}
+    return (axis, lengths) if len(lengths) == len(taken) else None

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
+
+from jitcount.observe.call_site import CallSite
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -15,6 +17,45 @@ T = TypeVar("T")
 
 class FileError(Exception):
     """A file that cannot be used; its text is one line that says which, and why."""
+
+
+class _Site(msgspec.Struct, forbid_unknown_fields=True):
+    """A call site in a file."""
+
+    text: str
+    file: str
+    line: int
+    function: str
+
+
+def encode(content: object) -> bytes:
+    """JSON of our types."""
+    return _ENCODER.encode(content)
+
+
+def decode(content: bytes, form: type[T]) -> T:
+    """Our types, strictly, of JSON.
+
+    Raises:
+        msgspec.DecodeError: it is not JSON, or not of that form.
+    """
+    return msgspec.json.decode(content, type=form, dec_hook=_from_plain)
+
+
+def _to_plain(value: Any) -> Any:
+    if isinstance(value, CallSite):
+        return _Site(str(value), value.file, value.line, value.function)
+    raise NotImplementedError(f"{type(value).__name__} does not go into a file")
+
+
+def _from_plain(form: type, value: Any) -> Any:
+    if form is CallSite:
+        site = msgspec.convert(value, _Site)
+        return CallSite(site.text, site.file, site.line, site.function)
+    raise NotImplementedError(f"{form.__name__} does not come from a file")
+
+
+_ENCODER = msgspec.json.Encoder(enc_hook=_to_plain)
 
 
 class _Header(msgspec.Struct):
@@ -43,10 +84,13 @@ def read_whole(path: Path, form: type[T], *, kind: str, schema: int) -> T:
     content = _read(path)
     header = _header(path, content, kind)
     if header.schema != schema:
-        remedy = "; a newer jitcount wrote it" if header.schema > schema else ""
-        raise FileError(f"{path}: has schema {header.schema}; this jitcount reads {schema}{remedy}")
+        remedy = "a newer jitcount wrote it"
+        if header.schema < schema:
+            remedy = "an older jitcount wrote it: make it anew with this one"
+        read = f"this jitcount reads {schema}"
+        raise FileError(f"{path}: has schema {header.schema}; {read}; {remedy}")
     try:
-        return msgspec.json.decode(content, type=form)
+        return decode(content, form)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise FileError(f"{path}: is a {kind} that has been damaged: {_one_line(error)}") from None
 

@@ -2,63 +2,25 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import msgspec
 
+from jitcount.explain.compile import Compile
 from jitcount.ledger.environment import Environment
-from jitcount.ledger.files import read_whole, write_whole
+from jitcount.ledger.files import encode, read_whole, write_whole
 from jitcount.numerics.arrays import Array
 from jitcount.numerics.judging import Expected
-from jitcount.targets.result import OnTarget
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from jitcount.explain.compile import Compile
-
 KIND: Final = "jitcount ledger"
-SCHEMA: Final = 2
+SCHEMA: Final = 3
 
 Seconds = Annotated[float, msgspec.Meta(ge=0)]
 Count = Annotated[int, msgspec.Meta(ge=0)]
-
-
-class CauseEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Why something was compiled."""
-
-    kind: str
-    where: str
-    before: str
-    after: str
-    advice: str
-    sentence: str
-
-
-class CompileEntry(
-    msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True
-):
-    """One compile; `jitcount.Compile` says what the fields are."""
-
-    function: str
-    signature: tuple[str, ...]
-    platform: str
-    call_site: str
-    eager: bool
-    from_disk: bool
-    trace_s: Seconds
-    lower_s: Seconds
-    compile_s: Seconds
-    causes: tuple[CauseEntry, ...]
-    on: dict[str, OnTarget] = {}
-    """By target, what its compiler said; without the program's text."""
-
-    @property
-    def total_s(self) -> float:
-        """Seconds of all three phases."""
-        return self.trace_s + self.lower_s + self.compile_s
 
 
 class Result(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -73,7 +35,7 @@ class CaseEntry(
 ):
     """What one case, test or program gave and compiled."""
 
-    compiles: tuple[CompileEntry, ...] = ()
+    compiles: tuple[Compile, ...] = ()
     expected_compiles: dict[str, Count] | None = None
     """How often each function must be compiled; None where nobody says, or without jit."""
 
@@ -99,36 +61,12 @@ class Ledger(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     """All that one run found."""
 
     kind: Literal["jitcount ledger"] = KIND
-    schema: Literal[2] = SCHEMA
+    schema: Literal[3] = SCHEMA
     environment: Environment
     cases: dict[str, CaseEntry]
 
 
-def entries(compiles: Iterable[Compile]) -> tuple[CompileEntry, ...]:
-    """Compiles as plain data, which travels between processes and into a file."""
-    return tuple(_entry(compiled) for compiled in compiles)
-
-
-def _entry(compiled: Compile) -> CompileEntry:
-    return CompileEntry(
-        function=compiled.function,
-        signature=compiled.signature,
-        platform=compiled.platform,
-        call_site=compiled.call_site,
-        eager=compiled.eager,
-        from_disk=compiled.from_disk,
-        trace_s=compiled.trace_s,
-        lower_s=compiled.lower_s,
-        compile_s=compiled.compile_s,
-        causes=tuple(
-            CauseEntry(c.kind, c.where, c.before, c.after, c.advice, c.sentence)
-            for c in compiled.causes
-        ),
-        on={name: dataclasses.replace(result, hlo=None) for name, result in compiled.on.items()},
-    )
-
-
-def count_compiles(compiles: Iterable[CompileEntry], *, with_eager: bool = True) -> dict[str, int]:
+def count_compiles(compiles: Iterable[Compile], *, with_eager: bool = True) -> dict[str, int]:
     """How often each function was compiled; what came from disk was not."""
     counts: dict[str, int] = {}
     for compiled in compiles:
@@ -140,7 +78,7 @@ def count_compiles(compiles: Iterable[CompileEntry], *, with_eager: bool = True)
 def write_ledger(path: Path, ledger: Ledger) -> None:
     """Write the ledger of a run, whole or not at all."""
     ordered = msgspec.structs.replace(ledger, cases=dict(sorted(ledger.cases.items())))
-    text = msgspec.json.format(msgspec.json.encode(ordered), indent=1)
+    text = msgspec.json.format(encode(ordered), indent=1)
     write_whole(path, text + b"\n")
 
 

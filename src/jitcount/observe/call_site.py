@@ -1,14 +1,13 @@
-"""The user's line in a stack full of other people's frames."""
+"""The user's line in a stack full of other people's frames, and the library's line that asked."""
 
 from __future__ import annotations
 
 import functools
 import sysconfig
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from jitcount._jax.origin import JAX_DIRECTORIES
-from jitcount.observe.observation import UNKNOWN
 from jitcount.observe.paths import shown_path
 
 if TYPE_CHECKING:
@@ -21,9 +20,52 @@ _OURS = tuple(str(_PACKAGE / name) for name in ("observe", "explain", "recorder"
 
 _STANDARD_LIBRARY = sysconfig.get_path("stdlib")
 
+_INSTALLED = ("site-packages", "dist-packages")
 
-def call_site(frame: FrameType | None) -> str:
-    """Name the innermost line of the user's: ``"train.py:42 in main"``.
+
+class CallSite(str):
+    """A line of source, as people read it; its parts are there for tools.
+
+    >>> site = CallSite("train.py:42 in main", file="/home/me/train.py", line=42, function="main")
+    >>> print(site, site.file, site.line, site.function)
+    train.py:42 in main /home/me/train.py 42 main
+    """
+
+    __slots__ = ("file", "function", "line")
+
+    file: str
+    """Where the file is; empty where there is none."""
+
+    line: int
+    function: str
+
+    def __new__(cls, text: str, file: str = "", line: int = 0, function: str = "") -> Self:
+        """A line with its parts."""
+        self = super().__new__(cls, text)
+        self.file, self.line, self.function = file, line, function
+        return self
+
+    def __getnewargs__(self) -> tuple[Any, ...]:
+        return str(self), self.file, self.line, self.function
+
+
+NOWHERE = CallSite("")
+UNKNOWN_SITE = CallSite("unknown")
+
+
+class Sites(NamedTuple):
+    """Where a compile comes from."""
+
+    user: CallSite = UNKNOWN_SITE
+    via: CallSite = NOWHERE
+    """The library's line that asked for it, where the user's line called a library."""
+
+
+UNKNOWN_SITES = Sites()
+
+
+def sites_in(frame: FrameType | None) -> Sites:
+    """Name the innermost line of the user's, and the innermost one of a library inside of it.
 
     The user's is what is neither JAX's, nor the standard library's, nor installed. In a program
     that has only installed code (a console script), it is the innermost line outside of JAX.
@@ -32,11 +74,12 @@ def call_site(frame: FrameType | None) -> str:
     while frame is not None:
         owner = _owner(frame.f_code.co_filename)
         if owner == "user":
-            return _describe(frame)
+            via = NOWHERE if library is None else _describe(library)
+            return Sites(_describe(frame), via)
         if owner == "library" and library is None:
             library = frame
         frame = frame.f_back
-    return UNKNOWN if library is None else _describe(library)
+    return UNKNOWN_SITES if library is None else Sites(_describe(library))
 
 
 @functools.lru_cache(maxsize=4096)
@@ -48,11 +91,13 @@ def _owner(filename: str) -> str:
         return "user" if filename.startswith(("<stdin>", "<string>", "<ipython")) else "passed over"
     if filename.startswith((*JAX_DIRECTORIES, *_OURS)):
         return "passed over"
-    if "site-packages" in filename or "dist-packages" in filename:
+    if any(folder in filename for folder in _INSTALLED):
         return "library"
     return "passed over" if filename.startswith(_STANDARD_LIBRARY) else "user"
 
 
-def _describe(frame: FrameType) -> str:
-    function = frame.f_code.co_qualname.replace("<locals>.", "")
-    return f"{shown_path(frame.f_code.co_filename)}:{frame.f_lineno} in {function}"
+def _describe(frame: FrameType) -> CallSite:
+    code, line = frame.f_code, frame.f_lineno
+    function = code.co_qualname.replace("<locals>.", "")
+    text = f"{shown_path(code.co_filename)}:{line} in {function}"
+    return CallSite(text, code.co_filename, line, function)

@@ -11,9 +11,12 @@ import itertools
 import types
 import weakref
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jitcount.observe.paths import shown_path
+
+if TYPE_CHECKING:
+    from jitcount._jax.jaxprs import Source
 
 # Descriptions by token, so that a function that is compiled often is described once.
 _described: dict[int, Function] = {}
@@ -65,6 +68,13 @@ def describe_function(fun: Any, identity: Any = None) -> Function:
             _described.clear()
         _described[number] = known
     return known
+
+
+def describe_body(jaxpr: Any, source: Source) -> Function:
+    """Describe a function that was traced into an operation: the body of a loop."""
+    place = f"{shown_path(source.file)}:{source.line}"
+    kind = "lambda" if source.name == "<lambda>" else "function"
+    return Function(source.name, kind, place, (source,), token(jaxpr))
 
 
 def unwrapped(fun: Any) -> Any:

@@ -1,8 +1,8 @@
 """Listens to JAX, and makes an `Observation` of each compile.
 
 Three sources, all JAX's own: `jax.monitoring` for when a phase begins and how long it took, the
-stack (in `_jax`) for what is compiled, and, while someone wants every detail, the lines that
-`jax_log_compiles` turns on for what is lowered.
+stack for what is compiled, and, while a recorder is open, the lines that `jax_log_compiles` turns
+on for what is lowered. `_jax` reads all three.
 """
 
 from __future__ import annotations
@@ -11,262 +11,283 @@ import contextlib
 import logging
 import sys
 import threading
+import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from jitcount._jax import events, frames, settings
-from jitcount.observe import portables
-from jitcount.observe.call_site import call_site
+from jitcount._jax import events, frames, lowering, settings
+from jitcount.observe.call_site import sites_in
+from jitcount.observe.describing import (
+    NO_DESCRIPTION,
+    Description,
+    described,
+    described_ahead_of_time,
+)
 from jitcount.observe.lines import Lines
-from jitcount.observe.observation import UNKNOWN, Observation
-from jitcount.observe.phases import Description, Lowered, Lowerings, Trace, Traces
-from jitcount.observe.program import Program, describe, describe_call
+from jitcount.observe.muting import is_muted
+from jitcount.observe.observation import UNKNOWN, Observation, Portable
+from jitcount.observe.phases import Lowered, Lowerings, Trace, Traces
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
     from types import FrameType
 
-    from jitcount.observe.portables import Portable
-
-lock = threading.Lock()
-"""Held by whoever changes who listens."""
+    from jitcount.observe.audience import Audience
+    from jitcount.observe.program import Program
 
 _logger = logging.getLogger("jitcount")
-_lowerings = Lowerings()
 
 
-def _nobody(observation: Observation) -> None: ...
+@dataclass(slots=True)
+class _UnderWay:
+    """A compile that has begun and not ended."""
 
+    began_at: float = 0.0
+    from_disk: bool = False
+    expected: Observation | None = None
+    """What was seen of it before it began, because guards are there."""
 
-_tell: Callable[[Observation], None] = _nobody
-_ask: Callable[[Observation], None] | None = None
-_is_describing = True
+    is_allowed: bool = True
+    measure: lowering.Measure | None = None
+    portable: Portable | None = None
 
 
 @dataclass
 class _Thread(threading.local):
-    """What is under way in a thread that compiles."""
+    """What is under way in a thread."""
 
     traces: Traces = field(default_factory=Traces)
-    lowering: Sequence[Any] | None = None
-    from_disk: bool = False
-    expected: Observation | None = None
-    """A compile that was observed before it began, because someone asked for that."""
+    avals_in_line: Sequence[Any] | None = None
+    """From JAX's line about the lowering that is under way."""
 
-    is_allowed: bool = True
-    is_muted: bool = False
-    """What this thread compiles or lowers is our own doing."""
+    lowering_at: float = 0.0
+    compiles: list[_UnderWay] = field(default_factory=list)
+    """One, but for a finalizer that compiles while Python collects garbage within a compile."""
 
-    portable: Portable | None = None
     handled: dict[str, int] = field(default_factory=dict)
+    """For each phase, the exception that was being handled when it began."""
 
 
-_thread = _Thread()
+class Ear:
+    """The listeners that JAX calls, and what they have heard and not yet told."""
 
+    def __init__(self, audience: Audience) -> None:
+        self._audience = audience
+        self._thread = _Thread()
+        self._lowerings = Lowerings()
+        self._modules: dict[int, lowering.Lowering] = {}
+        """Lowerings by the module that they made, while takers are there. JAX's caches hold a
+        module for as long as its program; here it is held too, so that its id stays its own."""
 
-def start(tell: Callable[[Observation], None]) -> None:
-    """Tell of every compile from now on, in the thread that compiles."""
-    global _tell  # noqa: PLW0603 (one ear for the process)
-    _tell = tell
-    events.register(_LISTENER)
+        self._compile_lines = Lines(events.COMPILE_LOGGER, self._on_compile_line)
+        self._disk_lines = Lines(events.DISK_LOGGER, self._on_disk_line)
+        self._listener: events.Listener = {
+            "scalar": self._on_begin,
+            "event": self._on_event,
+            "event_duration": self._on_end,
+        }
+        self._is_describing = True
 
+    def attend(self) -> None:
+        """Listen as closely as the audience needs; called when that has changed."""
+        if not events.is_registered(self._listener):  # at first, or JAX's listeners were cleared
+            events.register(self._listener)
+        self._compile_lines.hear(wanted=self._audience.has_listeners)
+        self._disk_lines.hear(wanted=self._audience.has_guards)
+        if not self._audience.has_takers:
+            self._modules.clear()
 
-def hear_lines(*, wanted: bool) -> None:
-    """Hear JAX's compile lines too, or no longer: they tell of lowerings where frames do not."""
-    if wanted and not events.is_registered(_LISTENER):  # someone has cleared JAX's listeners
-        events.register(_LISTENER)
-    _compile_lines.hear(wanted=wanted)
+    @contextlib.contextmanager
+    def undescribed(self) -> Iterator[None]:
+        """Count and time, but describe nothing that causes need, for a block: for benchmarks."""
+        self._is_describing = False
+        try:
+            yield
+        finally:
+            self._is_describing = True
 
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        """JAX as it is without jitcount, for a block: what benchmarks compare with."""
+        events.unregister(self._listener)
+        self._compile_lines.hear(wanted=False)
+        try:
+            yield
+        finally:
+            self.attend()
 
-def ask_before(ask: Callable[[Observation], None] | None) -> None:
-    """Ask before each compile, in the thread that compiles: what `ask` raises, the user gets."""
-    global _ask  # noqa: PLW0603 (one ear for the process)
-    _ask = ask
-    _disk_lines.hear(wanted=ask is not None)
+    # --- What JAX calls ---------------------------------------------------------------------------
 
+    def _on_begin(self, event: str, value: float, **about: Any) -> None:  # noqa: ARG002 (JAX's own)
+        if event not in events.PHASES or is_muted():
+            return
+        self._thread.handled[event] = id(sys.exception())
+        if event == events.TRACE:
+            self._thread.traces.begin(time.time())
+        elif event == events.LOWER:
+            self._thread.lowering_at = time.time()
+        else:
+            self._begin_compile(_function(about), sys._getframe(1))  # noqa: SLF001 (documented)
 
-@contextlib.contextmanager
-def muted() -> Iterator[None]:
-    """Hear nothing of what this thread does, for a block."""
-    before, _thread.is_muted = _thread.is_muted, True
-    try:
-        yield
-    finally:
-        _thread.is_muted = before
+    def _on_event(self, event: str, **_about: Any) -> None:
+        if event == events.DISK_HIT and self._thread.compiles and not is_muted():
+            self._thread.compiles[-1].from_disk = True
 
+    def _on_compile_line(self, line: logging.LogRecord) -> None:
+        if (avals := events.avals_in(line)) is not None:
+            self._thread.avals_in_line = avals
 
-@contextlib.contextmanager
-def undescribed() -> Iterator[None]:
-    """Count and time, but describe nothing that causes need, for a block: for benchmarks too."""
-    global _is_describing  # noqa: PLW0603
-    _is_describing = False
-    try:
-        yield
-    finally:
-        _is_describing = True
+    def _on_disk_line(self, line: logging.LogRecord) -> None:
+        if events.is_disk_miss(line) and self._thread.compiles and not is_muted():
+            self._ask(self._thread.compiles[-1])
 
+    def _on_end(self, event: str, duration_secs: float, **about: Any) -> None:
+        if event not in events.PHASES or is_muted():
+            return
+        # JAX reports a phase that raised like one that ended well, from the `__exit__` of a context
+        # manager: there, an exception is being handled that was not when the phase began.
+        failed = id(sys.exception()) not in {self._thread.handled.get(event), id(None)}
+        function, frame = _function(about), sys._getframe(1)  # noqa: SLF001
+        try:
+            if event == events.TRACE:
+                self._end_trace(function, None if failed else duration_secs, frame)
+            elif event == events.LOWER and not failed:
+                self._end_lowering(function, duration_secs, frame)
+        except Exception:  # observing must never fail the program that is observed
+            _logger.debug("could not observe %s of %s", event, function, exc_info=True)
+        if event == events.COMPILE:
+            compiles = self._thread.compiles
+            under_way = compiles.pop() if compiles else _UnderWay()
+            if not failed:
+                self._end_compile(function, duration_secs, frame, under_way)
 
-@contextlib.contextmanager
-def paused() -> Iterator[None]:
-    """JAX as it is without jitcount, for a block: what benchmarks compare with."""
-    heard_lines = _compile_lines.are_heard
-    events.unregister(_LISTENER)
-    _compile_lines.hear(wanted=False)
-    try:
-        yield
-    finally:
-        events.register(_LISTENER)
-        hear_lines(wanted=heard_lines)
+    # --- The three phases -------------------------------------------------------------------------
 
+    def _end_trace(self, function: str, seconds: float | None, frame: FrameType) -> None:
+        traces = self._thread.traces
+        if seconds is None:
+            traces.end(function, None)
+            return
+        ahead = described_ahead_of_time(function, frame) if self._is_describing else None
+        traces.end(function, Trace(seconds, ahead, traces.began_at))
 
-def _on_begin(event: str, value: float, **about: Any) -> None:  # noqa: ARG001 (as JAX calls it)
-    if event not in events.PHASES or _thread.is_muted:
-        return
-    _thread.handled[event] = id(sys.exception())
-    if event == events.TRACE:
-        _thread.traces.begin()
-    elif event == events.COMPILE:
-        _thread.from_disk = False
-        _thread.expected = None
-        _thread.is_allowed = True
-        if _ask is not None:
-            _thread.is_allowed = False
-            _thread.expected = _expected(_function(about), sys._getframe(1))  # noqa: SLF001
-            if not settings.may_come_from_disk():
-                _ask_for(_thread.expected)
-        _thread.portable = portables.on_compile(sys._getframe(1))  # noqa: SLF001
-
-
-def _expected(function: str, frame: FrameType) -> Observation:
-    try:
-        return _observed(function, 0.0, frame)
-    except Exception:  # a guard must not open because observing failed
-        _logger.debug("could not observe %s", function, exc_info=True)
-        return Observation(function, (), UNKNOWN, UNKNOWN, False, False, 0.0, 0.0, 0.0, None)  # noqa: FBT003
-
-
-def _ask_for(observation: Observation | None) -> None:
-    """Let whoever asked refuse a compile, once."""
-    if _ask is not None and observation is not None and not _thread.is_allowed:
-        _ask(observation)
-        _thread.is_allowed = True
-
-
-def _on_event(event: str, **_about: Any) -> None:
-    if event == events.DISK_HIT and not _thread.is_muted:
-        _thread.from_disk = True
-
-
-def _on_compile_line(line: logging.LogRecord) -> None:
-    """Take the avals of "Compiling %s with global shapes and types %s. Argument mapping: %s."."""
-    if (avals := events.avals_in(line)) is not None:
-        _thread.lowering = avals
-
-
-def _on_disk_line(line: logging.LogRecord) -> None:
-    """A program that is not on disk is about to be compiled."""
-    if events.is_disk_miss(line):
-        _ask_for(_thread.expected)
-
-
-_compile_lines = Lines(events.COMPILE_LOGGER, _on_compile_line)
-_disk_lines = Lines(events.DISK_LOGGER, _on_disk_line)
-
-
-def _on_end(event: str, duration_secs: float, **about: Any) -> None:
-    if event not in events.PHASES or _thread.is_muted:
-        return
-    try:
-        _end_phase(event, duration_secs, _function(about))
-    except Exception:  # observing must never fail the program that is observed
-        _logger.debug("could not observe %s %s", event, about, exc_info=True)
-    if event == events.COMPILE and not _thread.from_disk:
-        # With a persistent cache, a program that cannot be kept in it is compiled without a word.
-        _ask_for(_thread.expected)
-
-
-def _end_phase(event: str, seconds: float, function: str) -> None:
-    # JAX reports a phase that raised like one that ended well, from the `__exit__` of a context
-    # manager: there, an exception is being handled that was not when the phase began.
-    failed = id(sys.exception()) not in {_thread.handled.get(event), id(None)}
-    if event == events.TRACE:
-        ahead = None if failed else _described_ahead_of_time(function, sys._getframe(2))  # noqa: SLF001
-        _thread.traces.end(function, None if failed else Trace(seconds, ahead))
-    elif failed:
-        return
-    elif event == events.LOWER:
+    def _end_lowering(self, function: str, seconds: float, frame: FrameType) -> None:
         # Here, before XLA has run, the call is described: Python is quicker now than after.
-        frame = sys._getframe(2)  # noqa: SLF001 (public, documented)
-        heard, _thread.lowering = _thread.lowering, None
-        kept_avals = frames.read_lowered_avals(frame) or heard
-        trace = _thread.traces.take(function)
-        description = _describe(function, trace.program, frame)
-        me = threading.get_ident()
-        _lowerings.add(Lowered(function, kept_avals, me, trace.seconds, seconds, description))
-        portables.on_lowered(frame)
-    else:
-        observation = _thread.expected or _observed(function, seconds, sys._getframe(2))  # noqa: SLF001
-        observation.compile_s = seconds
-        observation.from_disk = _thread.from_disk
-        observation.portable = _thread.portable
-        _tell(observation)
-        observation.portable = _thread.portable = None  # whoever wants it has it
+        thread = self._thread
+        heard, thread.avals_in_line = thread.avals_in_line, None
+        trace = thread.traces.take(function)
+        self._lowerings.add(
+            Lowered(
+                function=function,
+                kept_avals=frames.read_lowered_avals(frame) or heard,
+                thread=threading.get_ident(),
+                trace_s=trace.seconds,
+                lower_s=seconds,
+                description=self._described(function, trace.program, frame),
+                began_at=trace.began_at or thread.lowering_at,
+            )
+        )
+        if self._audience.has_takers and (made := lowering.read_lowering(frame)) is not None:
+            self._modules[id(made.module)] = made
 
+    def _begin_compile(self, function: str, frame: FrameType) -> None:
+        under_way = _UnderWay(time.time())
+        self._thread.compiles.append(under_way)
+        if self._audience.has_guards:
+            under_way.is_allowed = False
+            under_way.expected = self._observed(function, frame, under_way)
+            if not settings.may_come_from_disk():
+                try:
+                    self._ask(under_way)
+                except BaseException:
+                    self._thread.compiles.remove(under_way)  # of its end JAX will not tell
+                    raise
+        if self._audience.has_listeners or self._audience.has_takers:
+            self._look_at_module(frame, under_way)
 
-def _described_ahead_of_time(function: str, frame: FrameType) -> Program | None:
-    """The program of a `.trace()` or `.lower()`, described while its arguments are there."""
-    try:
-        call = frames.read_tracing(frame) if _is_describing else None
-        return None if call is None else describe_call(call, function)
-    except Exception:  # a count without a description is better than none
-        _logger.debug("could not describe %s", function, exc_info=True)
-        return None
+    def _look_at_module(self, frame: FrameType, under_way: _UnderWay) -> None:
+        """Measure what is about to be compiled, and hand it on: others can work beside XLA."""
+        try:
+            compilation = lowering.read_compilation(frame)
+            if self._audience.has_listeners and compilation is not None:
+                under_way.measure = lowering.measure(compilation)
+            if self._audience.has_takers:
+                made = self._modules.get(id(compilation and compilation.module))
+                under_way.portable = Portable(made, compilation)
+                self._audience.give(under_way.portable)
+        except Exception:  # observing must never fail the program that is observed
+            _logger.debug("could not read what is compiled", exc_info=True)
 
+    def _end_compile(
+        self, function: str, seconds: float, frame: FrameType, under_way: _UnderWay
+    ) -> None:
+        """Ask the guards, where they were not asked before, and only then tell of it.
 
-def _describe(function: str, program: Program | None, frame: FrameType) -> Description:
-    """Describe a call, unless that was done when it was traced."""
-    try:
-        call = frames.read_call(frame)
-    except Exception:  # a count without a description is better than none
-        _logger.debug("could not read JAX's frames", exc_info=True)
-        return Description()
-    try:
-        if _is_describing:
-            program = program or describe(call, function)
-    except Exception:  # the same
-        _logger.debug("could not describe %s", function, exc_info=True)
-    return Description(call.avals, program, call.made_by_jax, call_site(frame))
+        With a persistent cache, a program that cannot be kept in it is compiled without a word: its
+        guards are asked here. What they refuse XLA has compiled, and JAX will not keep: it counts,
+        and is no earlier program of the next compile.
+        """
+        seen = under_way.expected = under_way.expected or self._observed(function, frame, under_way)
+        seen.compile_s = seconds
+        seen.from_disk = under_way.from_disk
+        seen.measure, seen.portable = under_way.measure, under_way.portable
+        is_refused = True
+        try:
+            if not seen.from_disk:
+                self._ask(under_way)
+            is_refused = False
+        finally:
+            self._tell(seen, is_refused=is_refused)
 
+    def _tell(self, seen: Observation, *, is_refused: bool) -> None:
+        try:
+            self._audience.tell(seen, is_refused=is_refused)
+        except Exception:  # observing must never fail the program that is observed
+            _logger.debug("could not tell of %s", seen.function, exc_info=True)
+        seen.portable = None  # those who want it have it
 
-def _observed(function: str, seconds: float, frame: FrameType) -> Observation:
-    executable = frames.read_executable(frame)
-    lowered = _lowerings.take(function, executable.kept_avals, threading.get_ident())
-    description = lowered.description if lowered else Description()
-    if description.avals is None:
-        description = _describe(function, description.program, frame)
-    avals = description.avals
-    if avals is None:
-        avals = executable.kept_avals or (lowered and lowered.kept_avals) or ()
-    return Observation(
-        function=function,
-        avals=avals,
-        platform=executable.platform or UNKNOWN,
-        call_site=description.call_site or call_site(frame),
-        eager=description.made_by_jax,
-        from_disk=_thread.from_disk,
-        trace_s=lowered.trace_s if lowered else 0.0,
-        lower_s=lowered.lower_s if lowered else 0.0,
-        compile_s=seconds,
-        program=description.program,
-    )
+    def _ask(self, under_way: _UnderWay) -> None:
+        """Let the guards refuse a compile, once."""
+        if under_way.expected is not None and not under_way.is_allowed:
+            self._audience.ask(under_way.expected)
+            under_way.is_allowed = True
+
+    # --- What is seen -----------------------------------------------------------------------------
+
+    def _observed(self, function: str, frame: FrameType, under_way: _UnderWay) -> Observation:
+        """What is seen of a compile; little where that fails, since it counts all the same."""
+        try:
+            seen = self._read(function, frame)
+        except Exception:  # a guard must not open, a count not be lost, because observing failed
+            _logger.debug("could not observe %s", function, exc_info=True)
+            seen = Observation(function=function)
+        seen.started_at = seen.started_at or under_way.began_at
+        return seen
+
+    def _read(self, function: str, frame: FrameType) -> Observation:
+        executable = frames.read_executable(frame)
+        lowered = self._lowerings.take(function, executable.kept_avals, threading.get_ident())
+        description = lowered.description if lowered else NO_DESCRIPTION
+        if description.avals is None:
+            description = self._described(function, description.program, frame)
+        avals = description.avals
+        if avals is None:
+            avals = executable.kept_avals or (lowered and lowered.kept_avals) or ()
+        return Observation(
+            function=function,
+            avals=avals,
+            platform=executable.platform or UNKNOWN,
+            sites=description.sites or sites_in(frame),
+            eager=description.made_by_jax,
+            started_at=(lowered and lowered.began_at) or 0.0,
+            trace_s=lowered.trace_s if lowered else 0.0,
+            lower_s=lowered.lower_s if lowered else 0.0,
+            program=description.program,
+        )
+
+    def _described(self, function: str, program: Program | None, frame: FrameType) -> Description:
+        return described(function, program, frame, in_full=self._is_describing)
 
 
 def _function(about: dict[str, Any]) -> str:
     return events.function_in(str(about.get("fun_name", UNKNOWN)))
-
-
-_LISTENER: events.Listener = {
-    "scalar": _on_begin,
-    "event": _on_event,
-    "event_duration": _on_end,
-}

@@ -1,39 +1,56 @@
-"""What is seen of one compile."""
+"""A compile in flight: what is seen of it while the user's program waits."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from jitcount.observe.call_site import UNKNOWN_SITES, Sites
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from jitcount.observe.portables import Portable
+    from jitcount._jax.lowering import Compilation, Lowering, Measure
     from jitcount.observe.program import Program
 
 UNKNOWN = "unknown"
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
+class Portable:
+    """What it takes to compile a program for another platform; None is what could not be read."""
+
+    lowering: Lowering | None = None
+    compilation: Compilation | None = None
+
+
+@dataclass(slots=True, kw_only=True)
 class Observation:
-    """One program that XLA compiled, or that came from the persistent cache instead.
+    """One program that XLA compiles, or that comes from the persistent cache instead.
 
     It is made while the user's program waits: nothing in it is written out yet.
     """
 
     function: str
-    avals: Sequence[Any]
+    avals: Sequence[Any] = ()
     """The abstract values of the arrays that were passed."""
 
-    platform: str
-    call_site: str
-    eager: bool
-    from_disk: bool
-    trace_s: float
-    lower_s: float
-    compile_s: float
-    program: Program | None
+    platform: str = UNKNOWN
+    sites: Sites = UNKNOWN_SITES
+    eager: bool = False
+    from_disk: bool = False
+    started_at: float = 0.0
+    trace_s: float = 0.0
+    lower_s: float = 0.0
+    compile_s: float = 0.0
+    program: Program | None = None
     """All that tells it from other programs of the same function."""
 
+    measure: Measure | None = None
+    """While a recorder is open."""
+
     portable: Portable | None = None
-    """What it takes to compile the same for another platform, while someone wants it."""
+    """While a recorder with targets is open, and until the listeners have been told."""
+
+    earlier: tuple[Program, ...] | None = None
+    """Of the same function, one of them the nearest; None until the history was asked."""

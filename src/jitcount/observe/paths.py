@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 from pathlib import Path
+
+_IN_A_PACKAGE = re.compile(r".*[/\\](?:site|dist)-packages[/\\]")
 
 
 def shown_path(filename: str) -> str:
-    """A file relative to where the program runs; of one that is elsewhere, the name alone.
+    """A file relative to where the program runs, or to where packages are; else its name alone.
 
     >>> shown_path("/no/such/place/train.py"), shown_path("<stdin>")
     ('train.py', '<stdin>')
+    >>> shown_path("/usr/lib/python3/site-packages/flax/linen/linear.py")
+    'flax/linen/linear.py'
     """
     if not os.path.isabs(filename):  # noqa: PTH117 (much faster than pathlib's)
         return filename
@@ -23,5 +28,7 @@ def shown_path(filename: str) -> str:
 
 @functools.lru_cache(maxsize=4096)
 def _relative(filename: str, directory: str) -> str:
+    if installed := _IN_A_PACKAGE.match(filename):
+        return filename[installed.end() :]
     path = Path(filename)
     return str(path.relative_to(directory)) if path.is_relative_to(directory) else path.name

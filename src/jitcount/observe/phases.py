@@ -7,10 +7,13 @@ thread), and both can be left out where JAX has them in its caches.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from jitcount.observe.describing import NO_DESCRIPTION, Description
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,21 +32,14 @@ class Trace:
     program: Program | None = None
     """What is traced, where it is traced ahead of time."""
 
+    began_at: float | None = None
+    """Seconds since the epoch."""
+
 
 NO_TRACE = Trace(0.0)
 
 
-@dataclass(frozen=True, slots=True)
-class Description:
-    """What could be read of a call."""
-
-    avals: Sequence[Any] | None = None
-    program: Program | None = None
-    made_by_jax: bool = False
-    call_site: str = ""
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Lowered:
     """A lowering that waits for its compile."""
 
@@ -52,7 +48,9 @@ class Lowered:
     thread: int
     trace_s: float
     lower_s: float
-    description: Description = Description()
+    description: Description = NO_DESCRIPTION
+    began_at: float | None = None
+    """Seconds since the epoch: of its trace, if it had one."""
 
 
 class Traces:
@@ -67,16 +65,21 @@ class Traces:
 
     def __init__(self) -> None:
         self._ended: list[tuple[str, Trace]] = []
-        self._begun: list[int] = []
+        self._begun: list[tuple[int, float]] = []
 
-    def begin(self) -> None:
+    def begin(self, at: float = 0.0) -> None:
         """A trace begins, perhaps within another."""
-        self._begun.append(len(self._ended))
+        self._begun.append((len(self._ended), at))
+
+    @property
+    def began_at(self) -> float | None:
+        """When the innermost trace that is under way began."""
+        return self._begun[-1][1] if self._begun else None
 
     def end(self, function: str, trace: Trace | None) -> None:
         """The innermost trace ends; it is None where it failed."""
         if self._begun:
-            del self._ended[self._begun.pop() :]
+            del self._ended[self._begun.pop()[0] :]
         if trace is not None:
             self._ended.append((function, trace))
             del self._ended[:-_WAITING]
@@ -94,7 +97,8 @@ class Lowerings:
 
     def __init__(self) -> None:
         self._waiting: deque[Lowered] = deque(maxlen=_WAITING)
-        self._lock = threading.Lock()
+        # A garbage collection in here may run a finalizer that compiles, in the same thread.
+        self._lock = threading.RLock()
 
     def add(self, lowered: Lowered) -> None:
         """Keep a lowering until it is taken, or until too many came after it."""
@@ -116,7 +120,8 @@ class Lowerings:
             if not candidates:
                 return None
             best = next((c for c in reversed(candidates) if c.thread == thread), candidates[-1])
-            self._waiting.remove(best)
+            with contextlib.suppress(ValueError):  # taken in the meantime, by such a finalizer
+                self._waiting.remove(best)
             return best
 
 

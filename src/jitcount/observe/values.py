@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import functools
 import types
-from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
+import msgspec
 import numpy as np
 
 from jitcount._jax import settings
 from jitcount.observe.functions import describe_function, token
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 _LONGEST = 80
 
@@ -22,8 +25,54 @@ _NUMPY = (np.ndarray, np.generic)
 ARRAYS = (jax.Array, np.ndarray, np.generic)
 
 
-@dataclass(frozen=True, slots=True)
-class Static:
+class ArrayType(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Dtype and shape of an array, as a user would write them.
+
+    >>> print(ArrayType("float32", (32, 511)))
+    float32[32,511]
+    """
+
+    dtype: str
+    shape: tuple[int | str, ...]
+    """A length may be a symbol, under `jax.export`."""
+
+    is_weak: bool = False
+
+    def __str__(self) -> str:
+        weak = "weak " if self.is_weak else ""
+        return f"{weak}{self.dtype}[{','.join(map(str, self.shape))}]"
+
+
+class Placement(msgspec.Struct, frozen=True, gc=False):
+    """Where an array is bound to be."""
+
+    text: str
+    is_sharded: bool
+
+
+class Leaf(msgspec.Struct, frozen=True, gc=False):
+    """An array among the arguments: all of it that a program depends on."""
+
+    shape: tuple[Any, ...]
+    dtype: str
+    is_weak: bool
+    placement: Placement | None = None
+
+    @property
+    def type(self) -> ArrayType:
+        """Dtype and shape."""
+        shape = tuple(length if isinstance(length, int) else str(length) for length in self.shape)
+        return ArrayType(self.dtype, shape)
+
+    def differences_from(self, other: Leaf) -> int:
+        """In how many ways it is another array; a weak type counts where nothing else is."""
+        retyped = self.dtype != other.dtype
+        reshaped = self.shape != other.shape
+        weakened = self.is_weak != other.is_weak and not (retyped or reshaped)
+        return retyped + reshaped + weakened + (self.placement != other.placement)
+
+
+class Static(msgspec.Struct, frozen=True, gc=False):
     """A value that is compiled in."""
 
     text: str
@@ -35,22 +84,23 @@ class Static:
     is_function: bool
 
 
-def shape_and_dtype(leaf: Any) -> tuple[tuple[object, ...], str, bool]:
-    """Shape, dtype and weak type that JAX gives to a leaf.
+def describe_leaf(leaf: Any) -> Leaf:
+    """Describe what JAX takes as an array.
 
-    >>> shape_and_dtype(np.ones((2, 3), np.float32)), shape_and_dtype(1)
-    (((2, 3), 'float32', False), ((), 'int32', True))
+    >>> print(describe_leaf(np.ones((2, 3), np.float32)).type, describe_leaf(1).is_weak)
+    float32[2,3] True
     """
     if isinstance(leaf, _NUMPY):
-        return leaf.shape, _canonical(leaf.dtype, settings.is_x64()), False
+        return Leaf(leaf.shape, _canonical(leaf.dtype, settings.is_x64()), is_weak=False)
     if type(leaf) in _SCALARS:
-        return (), _canonical(_SCALARS[type(leaf)], settings.is_x64()), True
+        return Leaf((), _canonical(_SCALARS[type(leaf)], settings.is_x64()), is_weak=True)
     if isinstance(leaf, bool):
-        return (), "bool", False
+        return Leaf((), "bool", is_weak=False)
     aval = getattr(leaf, "aval", leaf)
     if not (hasattr(aval, "dtype") and hasattr(aval, "shape")):
         aval = jax.typeof(leaf)
-    return tuple(aval.shape), dtype_name(aval.dtype), bool(getattr(aval, "weak_type", False))
+    weak = bool(getattr(aval, "weak_type", False))
+    return Leaf(tuple(aval.shape), dtype_name(aval.dtype), weak, _placement(leaf))
 
 
 @functools.lru_cache(maxsize=256)
@@ -64,20 +114,21 @@ def dtype_name(dtype: Any) -> str:
     return str(dtype.name)
 
 
-def placement(leaf: Any) -> tuple[str, str] | None:
-    """Where an array is bound to be, as ``("device" | "sharding", text)``; None where it is not."""
+def _placement(leaf: Any) -> Placement | None:
+    """Where an array is bound to be; None where it is not, and for what is no array."""
     if not isinstance(leaf, jax.Array) or isinstance(leaf, jax.core.Tracer) or not leaf.committed:
         return None
     sharding = leaf.sharding
     if isinstance(sharding, jax.sharding.SingleDeviceSharding):
         (device,) = sharding.device_set
-        return "device", str(device)
+        return Placement(str(device), is_sharded=False)
     if isinstance(sharding, jax.sharding.NamedSharding):
         mesh = sharding.mesh
         axes = ", ".join(f"{name}: {size}" for name, size in mesh.shape.items())
         devices = ",".join(str(device.id) for device in mesh.devices.flat)
-        return "sharding", f"{_spec(sharding.spec)} over mesh ({axes}) of devices {devices}"
-    return "sharding", str(sharding)
+        over = f"over mesh ({axes}) of devices {devices}"
+        return Placement(f"{_spec(sharding.spec)} {over}", is_sharded=True)
+    return Placement(str(sharding), is_sharded=True)
 
 
 def _spec(spec: Any) -> str:
@@ -120,18 +171,18 @@ def shortened(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
-def signature_of(avals: object) -> tuple[str, ...]:
+def signature_of(avals: Iterable[Any]) -> tuple[str, ...]:
     """Describe abstract values as a user would write them.
 
     >>> import jax, numpy as np
     >>> signature_of([jax.ShapeDtypeStruct((32, 511), np.float32)])
     ('float32[32,511]',)
     """
-    return tuple(_describe(aval) for aval in avals)  # type: ignore[attr-defined]
+    return tuple(map(_aval_text, avals))
 
 
-def _describe(aval: Any) -> str:
+def _aval_text(aval: Any) -> str:
     if not (hasattr(aval, "dtype") and hasattr(aval, "shape")):
         return str(aval)  # a token, say
-    weak = "weak " if getattr(aval, "weak_type", False) else ""
-    return f"{weak}{dtype_name(aval.dtype)}[{','.join(map(str, aval.shape))}]"
+    is_weak = bool(getattr(aval, "weak_type", False))
+    return str(ArrayType(dtype_name(aval.dtype), tuple(aval.shape), is_weak))

@@ -6,14 +6,15 @@ import contextlib
 import threading
 from typing import TYPE_CHECKING
 
-from jitcount.explain import explaining
+from jitcount.explain.explaining import explained
+from jitcount.explain.hub import hub
 
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from jitcount.explain.cause import Cause
+    from jitcount.explain.causes import Cause
     from jitcount.explain.compile import Compile
-    from jitcount.explain.explaining import Explained
+    from jitcount.observe.observation import Observation
 
 
 class RecompileError(RuntimeError):
@@ -74,7 +75,7 @@ class max_compiles(contextlib.ContextDecorator):  # noqa: N801 (reads as a verb,
     def __enter__(self) -> None:
         self._count = 0
         self._thread = threading.get_ident()
-        explaining.guard(self)
+        hub.guard(self)
 
     def __exit__(
         self,
@@ -82,23 +83,23 @@ class max_compiles(contextlib.ContextDecorator):  # noqa: N801 (reads as a verb,
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        explaining.unguard(self)
+        hub.unguard(self)
 
-    def check(self, explained: Explained) -> None:
+    def check(self, observation: Observation) -> None:
         """Raise `RecompileError` at one compile too many; called before each compile."""
-        if self._concerns(explained) and self._count >= self._limit:
-            compiled = explained.compile()
+        if self._concerns(observation) and self._count >= self._limit:
+            compiled = explained(observation)
             raise RecompileError(self._message(compiled), compiled)
 
-    def count(self, explained: Explained) -> None:
-        """Count a compile that nobody refused."""
-        if self._concerns(explained):
+    def count(self, observation: Observation) -> None:
+        """Count a compile that no guard refused."""
+        if self._concerns(observation):
             self._count += 1
 
-    def _concerns(self, explained: Explained) -> bool:
+    def _concerns(self, observation: Observation) -> bool:
         if self._this_thread_only and threading.get_ident() != self._thread:
             return False
-        return self._function in {None, explained.observation.function}
+        return self._function in {None, observation.function}
 
     def _message(self, compiled: Compile) -> str:
         headline = f"{compiled.call} would be compiled at {compiled.call_site}, and {self._rule()}"

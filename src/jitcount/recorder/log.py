@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING
 
+from jitcount.explain.explaining import explained
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from jitcount.explain.compile import Compile
-    from jitcount.explain.explaining import Explained
+    from jitcount.observe.observation import Observation
     from jitcount.targets.result import OnTarget
     from jitcount.targets.session import Session
 
@@ -28,22 +29,21 @@ class CompileLog:
 
     def __init__(self, targets: Session | None = None) -> None:
         self._targets = targets
-        self._seen: list[tuple[Explained, Mapping[str, OnTarget]]] = []
-        self._compiles: list[Compile] = []
-        self._lock = threading.Lock()
+        self._seen: list[tuple[Observation, dict[str, OnTarget]]] = []
+        self._written: dict[int, Compile] = {}
 
-    def add(self, explained: Explained) -> None:
-        """Take one more compile; called by the recorder, from any thread."""
-        on = self._targets.results_of(explained.observation.portable) if self._targets else {}
-        self._seen.append((explained, on))
+    def add(self, observation: Observation) -> None:
+        """Take one more compile; called from the thread that compiles."""
+        on = self._targets.results_of(observation.portable) if self._targets else {}
+        self._seen.append((observation, on))
 
     @property
     def compiles(self) -> Sequence[Compile]:
         """All that XLA compiled, in order; what came from disk instead is marked `from_disk`."""
-        with self._lock:
-            for explained, on in self._seen[len(self._compiles) :]:
-                self._compiles.append(explained.compile(on))
-            return tuple(self._compiles)
+        for number in range(len(self._written), len(self._seen)):
+            # A thread, or a finalizer, that is in here too writes out the same.
+            self._written.setdefault(number, explained(*self._seen[number]))
+        return tuple(self._written[number] for number in range(len(self._written)))
 
     def count(self, function: str | None = None) -> int:
         """How often XLA compiled that function; without a name, how often it compiled at all."""

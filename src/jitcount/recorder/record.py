@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
-from jitcount.explain import explaining
+from jitcount.explain.hub import hub
 from jitcount.recorder.log import CompileLog
 from jitcount.targets.installed import require_installed
 from jitcount.targets.names import parse
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from types import TracebackType
 
-    from jitcount.explain.explaining import Explained
+    from jitcount.observe.observation import Observation
     from jitcount.targets.names import Target
 
 
@@ -61,17 +61,18 @@ class record:  # noqa: N801 (reads as a verb where it is used, like `open`)
         self._keep_hlo = keep_hlo
         self._timeout = timeout
         self._progress = progress
-        self._open: list[tuple[Callable[[Explained], None], Session | None]] = []
+        self._open: list[tuple[Callable[[Observation], None], Session | None]] = []
 
     def __enter__(self) -> CompileLog:
         session = None
         if self._targets:
             session = Session(self._targets, keep_hlo=self._keep_hlo, timeout=self._timeout)
             session.begin()
+            hub.supply(session.taker)
         log = CompileLog(session)
         listener = log.add  # one object: a bound method is a new one each time
         self._open.append((listener, session))
-        explaining.listen(listener)
+        hub.listen(listener)
         return log
 
     def __exit__(
@@ -81,10 +82,10 @@ class record:  # noqa: N801 (reads as a verb where it is used, like `open`)
         traceback: TracebackType | None,
     ) -> None:
         listener, session = self._open.pop()
-        explaining.forget(listener)
+        hub.forget(listener)
         if session is None:
             return
-        session.take_no_more()
+        hub.stop_supplying(session.taker)
         if session.is_forked():
             return
         if isinstance(error, KeyboardInterrupt):

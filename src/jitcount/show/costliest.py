@@ -9,15 +9,15 @@ from jitcount.show.text import render, seconds, table, times
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from jitcount.ledger.ledger import CompileEntry
+    from jitcount.explain.compile import Compile
 
 
-def costliest(found: Mapping[str, Sequence[CompileEntry]], most: int) -> str:
+def costliest(found: Mapping[str, Sequence[Compile]], most: int) -> str:
     """A headline with the totals of all tests, then the costliest compiles."""
     every = [(test, compiled) for test, compiles in found.items() for compiled in compiles]
     rows = table("time", "function", "cause", "test", right=("time",))
     for test, compiled in sorted(every, key=lambda pair: -pair[1].total_s)[:most]:
-        why = "; ".join(cause.sentence for cause in compiled.causes)
+        why = "; ".join(str(cause) for cause in compiled.causes)
         rows.add_row(seconds(compiled.total_s), compiled.function, why, test)
     made = sum(not compiled.from_disk for _, compiled in every)
     total = seconds(sum(compiled.total_s for _, compiled in every))

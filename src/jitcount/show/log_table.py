@@ -10,7 +10,7 @@ from jitcount.show.text import render, seconds, table, times
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from jitcount.explain.cause import Cause
+    from jitcount.explain.causes import Cause
     from jitcount.explain.compile import Compile
     from jitcount.show.table import Table
 

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from jitcount.explain.compile import Compile
-    from jitcount.ledger.ledger import CompileEntry
     from jitcount.show.table import Table
     from jitcount.targets.names import Target
     from jitcount.targets.result import OnTarget
@@ -47,7 +46,7 @@ def target_tables(compiles: Sequence[Compile], columns: int | None = None) -> st
     return render(*parts[1:], columns=columns) if parts else ""
 
 
-def targets_summary(found: Mapping[str, Sequence[CompileEntry]]) -> str:
+def targets_summary(found: Mapping[str, Sequence[Compile]]) -> str:
     """For each target, how much its compiler made of all tests, and what it refused."""
     totals: dict[str, list[OnTarget]] = {}
     refused = []

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import jax
 import numpy as np
 
-from jitcount.explain import explaining
-from jitcount.ledger.ledger import CaseEntry, Result, entries
+from jitcount.explain.hub import hub
+from jitcount.ledger.ledger import CaseEntry, Result
 from jitcount.numerics.arrays import encode
 from jitcount.numerics.judging import exactly
 from jitcount.recorder.record import record
@@ -60,14 +60,14 @@ def run_case(case: Case, *, timed: bool = False, targets: Sequence[str] = ()) ->
     if why := case.unsupported():
         return CaseEntry(unsupported=why)
     jax.clear_caches()
-    with explaining.own_history(), record(targets) as log:
+    with hub.own_history(), record(targets) as log:
         try:
             values = [_on_host(value) for value in case.program()]
         except Exception as error:  # noqa: BLE001 (a backend that fails one case runs the others)
-            return CaseEntry(compiles=entries(log.compiles), error=_one_line(error))
+            return CaseEntry(compiles=tuple(log.compiles), error=_one_line(error))
     expected = case.expected()
     return CaseEntry(
-        compiles=entries(log.compiles),
+        compiles=tuple(log.compiles),
         expected_compiles=None if jax.config.values["jax_disable_jit"] else dict(case.compiles),
         results=tuple(Result(encode(v), e) for v, e in zip(values, expected, strict=True)),
         targets=tuple(targets),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import jax
 
-from jitcount.explain.explaining import own_history
+from jitcount.explain.hub import hub
 from jitcount.recorder.record import record
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class CauseCase:
 def run_cause_case(case: CauseCase) -> list[Compile]:
     """The compiles of the function, with their causes, from empty caches and an empty history."""
     jax.clear_caches()
-    with own_history(), record() as log:
+    with hub.own_history(), record() as log:
         case.program()
     return [c for c in log.compiles if c.function == case.function]
 

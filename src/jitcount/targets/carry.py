@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 from jitcount._jax import lowering as _lowering
 from jitcount._jax import settings
 from jitcount._jax.jaxprs import callbacks as callbacks_in
-from jitcount.observe import hearing
+from jitcount.observe.muting import muted
 
 if TYPE_CHECKING:
-    from jitcount.observe.portables import Portable
+    from jitcount.observe.observation import Portable
 
 
 class NotCarriedError(Exception):
@@ -59,7 +59,7 @@ def carry(portable: Portable, platform: str) -> Cargo:
     if callbacks := sorted(set(callbacks_in(lowering.jaxpr))):
         raise NotCarriedError(f"not carried over: {', '.join(callbacks)} calls back into Python")
     try:
-        with hearing.muted():
+        with muted():
             program = _lowering.lower_for(lowering, platform)
     except Exception as error:  # JAX has no rule for it, or it is not what we know
         text = str(error).strip() or type(error).__name__

@@ -12,7 +12,7 @@ import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from jitcount.observe.portables import Portable, give, stop_giving
+from jitcount.observe.observation import Portable
 from jitcount.targets.carry import Cargo, NotCarriedError, carry
 from jitcount.targets.compiling import STOPPED, Job, compilers
 from jitcount.targets.result import OnTarget
@@ -50,18 +50,14 @@ class Session:
         self._jobs: dict[str, tuple[Job, list[Results]]] = {}
         self._is_stopped = False
         self._process = os.getpid()
-        self._taker = self.take  # one object: a bound method is a new one each time
+        self.taker = self.take
+        """One object: a bound method is a new one each time."""
 
     def begin(self) -> None:
         """Get the compilers ready, beside the user's program."""
         for target in self._targets:
             compilers().get_ready(target)
         threading.Thread(target=self._carry_all, name="jitcount carrier", daemon=True).start()
-        give(self._taker)
-
-    def take_no_more(self) -> None:
-        """The block is over."""
-        stop_giving(self._taker)
 
     def take(self, portable: Portable) -> None:
         """Take one more program, before JAX has compiled it."""

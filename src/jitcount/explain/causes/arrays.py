@@ -1,0 +1,137 @@
+"""An array changed: its shape, its dtype, or where it is."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from jitcount.explain.causes.cause import Cause, Kind, TextCause
+from jitcount.observe.values import ArrayType
+
+
+class Shape(Cause, frozen=True, tag="shape"):
+    """Another shape, or another number of axes."""
+
+    kind: ClassVar = Kind.SHAPE
+    old: ArrayType
+    new: ArrayType
+
+    @property
+    def before(self) -> str:
+        """Dtype and shape."""
+        return str(self.old)
+
+    @property
+    def after(self) -> str:
+        """Dtype and shape."""
+        return str(self.new)
+
+    @property
+    def axes(self) -> tuple[int, ...]:
+        """The axes that have another length; none where their number changed."""
+        old, new = self.old.shape, self.new.shape
+        if len(old) != len(new):
+            return ()
+        return tuple(axis for axis, (o, n) in enumerate(zip(old, new, strict=True)) if o != n)
+
+    @property
+    def advice(self) -> str:
+        """Pad, or keep the rank."""
+        if not self.axes:
+            return f"pass {self.where} with rank {len(self.old.shape)} in every call"
+        named = ", ".join(map(str, self.axes))
+        if len(self.axes) == 1:
+            return f"pad axis {named} of {self.where} to one length, or to a few (buckets)"
+        return f"pad axes {named} of {self.where} to one shape, or to a few (buckets)"
+
+    def __str__(self) -> str:
+        return f"{self._changed()}: {self.before} became {self.after}"
+
+    def _changed(self) -> str:
+        old, new = self.old.shape, self.new.shape
+        if not self.axes:
+            return f"{self.where} went from rank {len(old)} to rank {len(new)}"
+        if len(self.axes) > 1:
+            return f"axes {', '.join(map(str, self.axes))} of {self.where} changed"
+        (axis,) = self.axes
+        return f"axis {axis} of {self.where} went from {old[axis]} to {new[axis]}"
+
+
+class Dtype(TextCause, frozen=True, tag="dtype"):
+    """Another dtype."""
+
+    kind: ClassVar = Kind.DTYPE
+
+    @property
+    def advice(self) -> str:
+        """Cast."""
+        return f"cast it before the call: {self.where}.astype('{self.before}')"
+
+    def __str__(self) -> str:
+        return f"{self.where} went from {self.before} to {self.after}"
+
+
+class WeakType(Cause, frozen=True, tag="weak-type"):
+    """A Python scalar in the place of an array, or the other way round."""
+
+    kind: ClassVar = Kind.WEAK_TYPE
+    dtype: str
+    is_weak: bool
+    """Now; before it was the other way round."""
+
+    is_scalar: bool
+
+    @property
+    def before(self) -> str:
+        """The dtype, perhaps weak."""
+        return self.dtype if self.is_weak else f"weak {self.dtype}"
+
+    @property
+    def after(self) -> str:
+        """The dtype, perhaps weak."""
+        return f"weak {self.dtype}" if self.is_weak else self.dtype
+
+    @property
+    def advice(self) -> str:
+        """Make it an array of that dtype."""
+        if self.is_scalar:
+            passed = f"pass jnp.{self.dtype}(...) for {self.where} in every call"
+            return f"{passed}, or mark {self.where} as static"
+        strong = f"{self.where}.astype('{self.dtype}')"
+        return f"make it strongly typed before the first call: {strong}"
+
+    def __str__(self) -> str:
+        weakly = f"weakly typed {self.dtype} (as Python scalars and what is made of them)"
+        old, new = (self.dtype, weakly) if self.is_weak else (weakly, self.dtype)
+        return f"{self.where} went from {old} to {new}"
+
+
+NO_DEVICE = "no device in particular"
+
+
+class OnDevice(TextCause, frozen=True, tag="device"):
+    """Bound to a device, or to another one."""
+
+    kind: ClassVar = Kind.DEVICE
+
+    @property
+    def advice(self) -> str:
+        """Put it there once."""
+        device = self.after if self.before == NO_DEVICE else self.before
+        return f"put {self.where} on {device} once, with jax.device_put, before the first call"
+
+    def __str__(self) -> str:
+        return f"{self.where} went from {self.before} to {self.after}"
+
+
+class Sharding(TextCause, frozen=True, tag="sharding"):
+    """Laid out another way over several devices."""
+
+    kind: ClassVar = Kind.SHARDING
+
+    @property
+    def advice(self) -> str:
+        """Lay it out once."""
+        return f"give {self.where} its sharding once, with jax.device_put, before the first call"
+
+    def __str__(self) -> str:
+        return f"{self.where} was sharded as {self.after} instead of {self.before}"

@@ -1,0 +1,98 @@
+"""The structure of the arguments changed: keys, lengths, containers, None, what is given at all."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from jitcount.explain.causes.cause import Kind, TextCause
+
+NOT_GIVEN = "not given"
+
+
+class Keys(TextCause, frozen=True, tag="pytree/keys"):
+    """A dict with other keys, or a node of another library's with other children."""
+
+    kind: ClassVar = Kind.PYTREE
+    gained: tuple[str, ...]
+    lost: tuple[str, ...]
+
+    @property
+    def advice(self) -> str:
+        """Keep the keys."""
+        changed = ", ".join((*self.gained, *self.lost))
+        return f"pass {changed} of {self.where} in every call, or in none"
+
+    def __str__(self) -> str:
+        changes = ("gained", self.gained), ("lost", self.lost)
+        parts = [f"{verb} {', '.join(keys)}" for verb, keys in changes if keys]
+        return f"{self.where} {' and '.join(parts)}"
+
+
+class Length(TextCause, frozen=True, tag="pytree/length"):
+    """A list or tuple of another length."""
+
+    kind: ClassVar = Kind.PYTREE
+    container: str
+    lengths: tuple[int, int]
+
+    @property
+    def advice(self) -> str:
+        """Make it an array."""
+        return f"stack {self.where} into one array, or pad it to one length"
+
+    def __str__(self) -> str:
+        old, new = self.lengths
+        return f"{self.where} went from a {self.container} of {old} to one of {new}"
+
+
+class StaticPart(TextCause, frozen=True, tag="pytree/static"):
+    """What a node keeps beside its arrays has changed."""
+
+    kind: ClassVar = Kind.PYTREE
+    type_name: str
+    parts: tuple[str, str]
+
+    @property
+    def advice(self) -> str:
+        """Keep it in an array."""
+        return (
+            f"keep what changes in {self.where} in an array field of {self.type_name}; "
+            "its static fields are compiled in"
+        )
+
+    def __str__(self) -> str:
+        old, new = self.parts
+        return f"the static part of {self.where} changed: {old} became {new}"
+
+
+class Optional(TextCause, frozen=True, tag="pytree/optional"):
+    """An argument that is not always given."""
+
+    kind: ClassVar = Kind.PYTREE
+
+    @property
+    def advice(self) -> str:
+        """Always, or never."""
+        return f"give {self.where} in every call, or in none"
+
+    def __str__(self) -> str:
+        if self.before == NOT_GIVEN:
+            return f"{self.where} was given, and was not before: {self.after}"
+        return f"{self.where} was not given, and was before: {self.before}"
+
+
+class Container(TextCause, frozen=True, tag="pytree/container"):
+    """Another type of container, or None against an array."""
+
+    kind: ClassVar = Kind.PYTREE
+
+    @property
+    def advice(self) -> str:
+        """Keep the type."""
+        if "None" in {self.before, self.after}:
+            zeros = "zeros, say, where there is nothing to pass"
+            return f"pass an array for {self.where} in every call: {zeros}"
+        return f"pass {self.where} as {self.before} in every call"
+
+    def __str__(self) -> str:
+        return f"{self.where} went from {self.before} to {self.after}"

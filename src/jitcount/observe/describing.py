@@ -1,0 +1,57 @@
+"""Describes the call that is compiled, from JAX's frames; nothing that fails here stops a count."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from jitcount._jax import frames
+from jitcount.observe.call_site import Sites, sites_in
+from jitcount.observe.program import Program, describe, describe_call
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import FrameType
+
+_logger = logging.getLogger("jitcount")
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """What could be read of a call."""
+
+    avals: Sequence[Any] | None = None
+    program: Program | None = None
+    made_by_jax: bool = False
+    sites: Sites | None = None
+
+
+NO_DESCRIPTION = Description()
+
+
+def described(
+    function: str, program: Program | None, frame: FrameType, *, in_full: bool
+) -> Description:
+    """Describe a call; its program not again, if that was done when it was traced."""
+    try:
+        call = frames.read_call(frame)
+    except Exception:  # a count without a description is better than none
+        _logger.debug("could not read JAX's frames", exc_info=True)
+        return NO_DESCRIPTION
+    try:
+        if in_full:
+            program = program or describe(call, function)
+    except Exception:  # the same
+        _logger.debug("could not describe %s", function, exc_info=True)
+    return Description(call.avals, program, call.made_by_jax, sites_in(frame))
+
+
+def described_ahead_of_time(function: str, frame: FrameType) -> Program | None:
+    """The program of a `.trace()` or `.lower()`, described while its arguments are there."""
+    try:
+        call = frames.read_tracing(frame)
+        return None if call is None else describe_call(call, function)
+    except Exception:  # the same
+        _logger.debug("could not describe %s", function, exc_info=True)
+        return None

@@ -1,0 +1,91 @@
+"""What a program depends on beside its function and arguments: the jit's options, JAX's settings.
+
+Both are nearly always the same as before, and long to write out: they are written out once.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+import threading
+from typing import Any
+
+from jitcount._jax import options, settings
+from jitcount.observe.values import text_of
+
+
+class Texts:
+    """Names with their values, written out; equal ones have equal values."""
+
+    __slots__ = ("_hash", "by_name")
+
+    def __init__(self, by_name: dict[str, str]) -> None:
+        self.by_name = by_name
+        self._hash = hash(tuple(by_name.items()))
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, Texts) and self.by_name == other.by_name)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+
+class Options(Texts):
+    """The options of a `jax.jit`."""
+
+    __slots__ = ()
+
+
+class Settings(Texts):
+    """The settings that a program was compiled with."""
+
+    __slots__ = ("set_for_a_block",)
+
+    def __init__(self, by_name: dict[str, str], set_for_a_block: frozenset[str]) -> None:
+        super().__init__(by_name)
+        self.set_for_a_block = set_for_a_block
+
+
+NO_OPTIONS = Options({})
+
+
+def options_of(info: Any) -> Options:
+    """The options in JAX's record of a `jax.jit`."""
+    kind: Any = type(info)
+    values = options.option_values(info)
+    try:
+        return _written_options(kind, values)
+    except TypeError:  # one is not hashable
+        return _written_options.__wrapped__(kind, values)
+
+
+@functools.lru_cache(maxsize=1024)
+def _written_options(kind: Any, values: tuple[object, ...]) -> Options:
+    texts = map(text_of, values)
+    written = ("unspecified" if "Unspecified" in text else text for text in texts)
+    return Options(dict(zip(options.option_names(kind), written, strict=True)))
+
+
+class _Seen(threading.local):
+    """The settings of a thread's last program."""
+
+    values: tuple[object, ...] = ()
+    settings = Settings({}, frozenset())
+
+
+_seen = _Seen()
+
+# The axes of an enclosing `vmap` are a setting for JAX, but not for a user.
+_NO_SETTING = {"axis_env_state"}
+
+
+def settings_now() -> Settings:
+    """The settings of this thread that are part of JAX's key."""
+    values = settings.values()
+    if len(values) != len(_seen.values) or any(map(operator.is_not, values, _seen.values)):
+        _seen.values = values
+        named = zip(settings.names(), values, strict=True)
+        texts = {name: text_of(value) for name, value in named if name not in _NO_SETTING}
+        blocks = frozenset(name for name in texts if settings.is_set_for_a_block(name))
+        _seen.settings = Settings(texts, blocks)
+    return _seen.settings

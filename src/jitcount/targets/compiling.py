@@ -40,13 +40,23 @@ class Job:
 
     target: Target
     cargo: Cargo
+    fingerprint: str
     keep_hlo: bool
     timeout: float
     tell: Callable[[OnTarget], None]
     """Called once, from the compiler's thread."""
 
     process: CompilerProcess | None = None
+    """While it is at work on this."""
+
+    is_sent: bool = False
     is_stopped: bool = False
+
+
+def failed(job: Job, error: str) -> OnTarget:
+    """The result of a job that has no other."""
+    fingerprint = job.fingerprint if job.is_sent else ""
+    return OnTarget(target=job.target.name, fingerprint=fingerprint, error=error)
 
 
 @dataclass(slots=True)
@@ -107,7 +117,8 @@ class Compilers:
 
     def pids(self) -> list[int]:
         """The numbers of the processes at work or in wait."""
-        return [process.pid for process in tuple(self._processes)]
+        with self._changed:
+            return [process.pid for process in self._processes]
 
     def _start(self, platform: _Platform) -> None:
         platform.compilers += 1
@@ -121,18 +132,17 @@ class Compilers:
         with contextlib.suppress(Exception):  # the first job says it
             process = self._begun(platform.first)
         while (job := self._next(platform)) is not None:
-            if process is not None and process.has_ended():  # while nobody looked
+            if process is not None and process.has_ended():  # while it was idle
                 self._end(process)
                 process = None
             try:
                 process = process or self._begun(job.target)
                 result = self._compiled(process, job)
             except TargetTooSmallError as error:
-                result = OnTarget(target=job.target.name, error=str(error))
+                result = failed(job, str(error))
             except Exception as error:  # noqa: BLE001 (it must have a result, whatever happens)
                 text = str(error) if process else f"the compiler could not be started: {error}"
-                text = STOPPED if job.is_stopped else text
-                result = OnTarget(target=job.target.name, error=text)
+                result = failed(job, STOPPED if job.is_stopped else text)
                 if process is not None:
                     self._end(process)
                 process = None
@@ -174,14 +184,20 @@ class Compilers:
         }
         with self._changed:
             if job.is_stopped:
-                return OnTarget(target=job.target.name, error=STOPPED)
+                return failed(job, STOPPED)
             job.process = process
+            job.is_sent = True
         try:
             figures, hlo = process.ask(asked, job.cargo.program, job.timeout)
         finally:
             with self._changed:
                 job.process = None
-        return OnTarget(target=job.target.name, **figures, hlo=hlo.decode() or None)
+        return OnTarget(
+            target=job.target.name,
+            fingerprint=job.fingerprint,
+            **figures,
+            hlo=hlo.decode() or None,
+        )
 
     def _end(self, process: CompilerProcess) -> None:
         process.close()

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from jitcount.observe.portables import Portable, give, stop_giving
 from jitcount.targets.carry import Cargo, NotCarriedError, carry
-from jitcount.targets.compiling import STOPPED, Job, compilers
+from jitcount.targets.compiling import STOPPED, Job, compilers, failed
 from jitcount.targets.result import OnTarget
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Session:
         self._results: list[Results] = []
         self._taken: dict[int, Results] = {}
         self._done = 0
-        self._jobs: dict[str, tuple[Job, list[Results]]] = {}
+        self._jobs: dict[tuple[str, str], tuple[Job, list[Results]]] = {}
         self._is_stopped = False
         self._process = os.getpid()
         self._taker = self.take  # one object: a bound method is a new one each time
@@ -97,13 +97,12 @@ class Session:
     def end(self) -> None:
         """Let the carrier go, once all results are there."""
         self._programs.put(None)
-        names = [target.name for target in self._targets]
-        for results in self._results:  # in the order that they were asked for
+        with self._changed:
             # One may be missing: of a compile that another thread made while the block ended.
-            ordered = {name: results.get(name) or _stopped(name) for name in names}
-            results.clear()
-            results.update(ordered)
-        self._jobs.clear()  # whoever keeps the log keeps no programs
+            self._give_up_on_the_rest()
+            for results in self._results:  # in the order that the targets were asked for
+                for target in self._targets:
+                    results[target.name] = results.pop(target.name)
 
     def stop(self) -> None:
         """End everything at once; what has no result yet gets one that says so."""
@@ -113,10 +112,17 @@ class Session:
             jobs = [job for job, _ in self._jobs.values()]
         compilers().stop(jobs)
         with self._changed:
-            for results in self._results:
-                for target in self._targets:
-                    results.setdefault(target.name, _stopped(target.name))
-            self._jobs.clear()
+            self._give_up_on_the_rest()
+
+    def _give_up_on_the_rest(self) -> None:
+        """Say of what has no result that it will have none; under the lock."""
+        for job, receivers in self._jobs.values():
+            for results in receivers:
+                results.setdefault(job.target.name, failed(job, STOPPED))
+        for results in self._results:
+            for target in self._targets:
+                results.setdefault(target.name, OnTarget(target=target.name, error=STOPPED))
+        self._jobs.clear()  # the log keeps the session: it should not keep the programs too
 
     def _is_complete(self) -> bool:
         done, wanted = self.progress()
@@ -141,7 +147,8 @@ class Session:
 
     def _submit(self, program: _Program, target: Target, cargo: Cargo) -> None:
         """Have a program compiled, unless the same one is or was."""
-        key = f"{target.name} {cargo.key}"
+        fingerprint = cargo.key[:32]
+        key = target.name, fingerprint
         with self._changed:
             if self._is_stopped:
                 return
@@ -154,7 +161,8 @@ class Session:
                     return
             else:
                 receivers = [program.results]
-                job = Job(target, cargo, self._keep_hlo, self._timeout, self._teller(receivers))
+                tell = self._teller(receivers)
+                job = Job(target, cargo, fingerprint, self._keep_hlo, self._timeout, tell)
                 self._jobs[key] = job, receivers
                 finished = None
         if finished is not None:
@@ -172,10 +180,6 @@ class Session:
                     results[result.target] = result
                     self._done += 1
             self._changed.notify_all()
-
-
-def _stopped(name: str) -> OnTarget:
-    return OnTarget(target=name, error=STOPPED)
 
 
 def _cargo_or_reason(program: _Program, platform: str) -> Cargo | str:

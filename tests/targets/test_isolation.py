@@ -310,6 +310,42 @@ print(log.compiles[0].on["cpu"].error)
 """
 
 
+FORKING_WITH_THE_LOCK = """
+import os, signal, threading, warnings
+from jitcount.observe.portables import Portable
+from jitcount.targets.session import Session
+
+warnings.simplefilter("ignore")
+session, is_held = Session([], keep_hlo=False, timeout=1), threading.Event()
+
+def hold():
+    with session._changed:
+        is_held.set()
+        threading.Event().wait()
+
+threading.Thread(target=hold, daemon=True).start()
+is_held.wait()
+child = os.fork()
+if child == 0:
+    signal.alarm(10)
+    portable = Portable()
+    session.take(portable)
+    os._exit(len(session.results_of(portable)))
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+def test_a_forked_child_needs_no_lock_that_the_parent_held() -> None:
+    done = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", FORKING_WITH_THE_LOCK],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert done.stdout == "0\n"
+
+
 def test_a_forked_child_waits_for_nothing() -> None:
     done = subprocess.run(  # noqa: S603
         [sys.executable, "-c", FORKING], capture_output=True, text=True, check=True, timeout=60

@@ -73,6 +73,10 @@ class Compilers:
     """All compilers of a process."""
 
     def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin with none: after a fork the threads stayed with the parent, and their compilers."""
         self._changed = threading.Condition()
         self._platforms: dict[str, _Platform] = {}
         self._processes: set[CompilerProcess] = set()
@@ -220,12 +224,6 @@ def compilers() -> Compilers:
     return _compilers
 
 
-def _forget() -> None:
-    """After a fork: the threads stayed with the parent, and so do the compilers."""
-    global _compilers  # noqa: PLW0603
-    _compilers = Compilers()
-
-
 atexit.register(lambda: compilers().close())
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget)
+    os.register_at_fork(after_in_child=lambda: compilers().forget())

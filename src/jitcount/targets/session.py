@@ -65,6 +65,8 @@ class Session:
 
     def take(self, portable: Portable) -> None:
         """Take one more program, before JAX has compiled it."""
+        if self.is_forked():  # the carrier stayed with the parent, maybe with the lock in its hands
+            return
         program = _Program(portable)
         with self._changed:
             self._results.append(program.results)
@@ -76,6 +78,8 @@ class Session:
 
         One that was not taken, because the block began in the midst of it, has its reason there.
         """
+        if self.is_forked():
+            return {}
         if portable is None or id(portable) not in self._taken:
             portable = Portable()
             self.take(portable)

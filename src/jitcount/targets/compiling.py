@@ -1,4 +1,4 @@
-"""The compilers of this process: who compiles what next, and how many are at work.
+"""The compilers of this process: which program comes next, and how many are at work.
 
 A compiler is started when a block that wants it begins, so that it is ready when the first program
 comes. It serves all targets of its platform, one program at a time, and stays for a while for the
@@ -36,7 +36,7 @@ STOPPED = "stopped before it was compiled"
 
 @dataclass(slots=True)
 class Job:
-    """One program for one target."""
+    """One cargo for one target."""
 
     target: Target
     cargo: Cargo
@@ -91,7 +91,7 @@ class Compilers:
                 self._start(platform)
 
     def submit(self, job: Job) -> None:
-        """Let a program be compiled."""
+        """Have a cargo compiled; the job's `tell` gets the result."""
         with self._changed:
             platform = self._platforms.setdefault(job.target.platform, _Platform())
             platform.first = platform.first or job.target
@@ -103,7 +103,7 @@ class Compilers:
             self._changed.notify_all()
 
     def stop(self, jobs: list[Job]) -> None:
-        """Let go of some jobs at once, under way or not."""
+        """Let go of a session's jobs at once, under way or not."""
         with self._changed:
             for job in jobs:
                 job.is_stopped = True
@@ -172,8 +172,8 @@ class Compilers:
         with self._changed:
             self._processes.add(process)
         if target is not None:
-            # The first program would pay for the compiler's own start. One that ends here already
-            # says so at the first program.
+            # The first program would pay for the compiler's own start. A process that ends here
+            # already says so at the first program.
             with contextlib.suppress(CompilerEndedError):
                 process.ask({"topology": topology(target, 1)}, b"", timeout=300.0)
         return process

@@ -1,7 +1,8 @@
 """The target compiles of one block: each program, once for each target, while the block goes on.
 
-A program is lowered for the targets' platforms in a thread of its own, beside the user's program,
-and handed on at once. The results come into dictionaries that are complete when the block ends.
+The carrier, a thread of the session's own, lowers each program for the targets' platforms, beside
+the user's program, and hands the cargo to the compilers at once. The results come into dictionaries
+that the log shows, and that are complete when the recorder has ended the block.
 """
 
 from __future__ import annotations
@@ -60,11 +61,11 @@ class Session:
         give(self._taker)
 
     def take_no_more(self) -> None:
-        """The block is over."""
+        """The block is over: observe gives no more programs."""
         stop_giving(self._taker)
 
     def take(self, portable: Portable) -> None:
-        """Take one more program, before JAX has compiled it."""
+        """Take one more program, in the thread in which JAX is about to compile it."""
         if self.is_forked():  # the carrier stayed with the parent, maybe with the lock in its hands
             return
         program = _Program(portable)
@@ -74,16 +75,18 @@ class Session:
         self._programs.put(program)
 
     def results_of(self, portable: Portable | None) -> Results:
-        """The results of a program that JAX has compiled; they come in as the compilers give them.
+        """The results of a program that JAX has compiled, for the log; the compilers fill them.
 
-        One that was not taken, because the block began in the midst of it, has its reason there.
+        A program that was not taken, because the block began in the midst of its compile, has that
+        reason there.
         """
         if self.is_forked():
             return {}
-        if portable is None or id(portable) not in self._taken:
-            portable = Portable()
-            self.take(portable)
-        return self._taken.pop(id(portable))
+        with self._changed:
+            if portable is None or id(portable) not in self._taken:
+                portable = Portable()
+                self.take(portable)
+            return self._taken.pop(id(portable))
 
     def is_forked(self) -> bool:
         """Whether this is a child of the process that has the compilers: nothing comes here."""
@@ -91,7 +94,8 @@ class Session:
 
     def progress(self) -> tuple[int, int]:
         """How many results there are, and how many there will be."""
-        return self._done, len(self._results) * len(self._targets)
+        with self._changed:
+            return self._done, len(self._results) * len(self._targets)
 
     def wait(self, seconds: float) -> bool:
         """Wait for the results for so long; whether all are there."""
@@ -99,7 +103,7 @@ class Session:
             return self._changed.wait_for(self._is_complete, timeout=seconds)
 
     def end(self) -> None:
-        """Let the carrier go, once all results are there."""
+        """Let the carrier go; the recorder has waited for all results."""
         self._programs.put(None)
         with self._changed:
             # One may be missing: of a compile that another thread made while the block ended.
@@ -133,24 +137,25 @@ class Session:
         return done >= wanted
 
     def _carry_all(self) -> None:
+        """The life of the carrier's thread."""
         while (program := self._programs.get()) is not None and not self._is_stopped:
             carried: dict[str, Cargo | str] = {}
             for target in self._targets:
                 try:
                     if target.platform not in carried:
                         carried[target.platform] = _cargo_or_reason(program, target.platform)
-                    cargo = carried[target.platform]
-                    if isinstance(cargo, Cargo):
-                        self._submit(program, target, cargo)
+                    cargo_or_reason = carried[target.platform]
+                    if isinstance(cargo_or_reason, Cargo):
+                        self._submit(program, target, cargo_or_reason)
                         continue
-                    reason = cargo
+                    reason = cargo_or_reason
                 except Exception as error:  # noqa: BLE001 (it must have a result, whatever happens)
                     reason = f"not carried over: {type(error).__name__}: {error}"
                 self._tell([program.results], OnTarget(target=target.name, error=reason))
             program.portable = None
 
     def _submit(self, program: _Program, target: Target, cargo: Cargo) -> None:
-        """Have a program compiled, unless the same one is or was."""
+        """Hand a cargo to the compilers, unless this session has done so with the same one."""
         fingerprint = cargo.key[:32]
         key = target.name, fingerprint
         with self._changed:

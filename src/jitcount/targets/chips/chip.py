@@ -32,7 +32,7 @@ class Plugin:
     """For people: ``"XLA:TPU"``."""
 
     modules: tuple[str, ...]
-    """Any of these will do; none where the compiler comes with JAX itself."""
+    """Python's modules, any of which will do; none where the compiler comes with JAX itself."""
 
     command: str
     """What installs it, with its tools."""

@@ -8,6 +8,7 @@ import pytest
 
 import jitcount
 from jitcount.targets import installed, process
+from jitcount.targets.chips.nvidia import PTXAS
 from jitcount.targets.names import parse
 
 CUDA = 'pip install "jax[cuda12-local]" nvidia-cuda-nvcc-cu12'
@@ -61,7 +62,7 @@ def test_a_gpus_compiler_needs_an_assembler_that_does_not_come_with_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(installed, "_is_there", lambda _module: True)
-    monkeypatch.setattr(installed, "_has_ptxas", lambda: False)
+    monkeypatch.setattr(installed, "_has_tool", lambda _tool: False)
     assert installed.is_installed(parse("tpu:v5e"))
     assert not installed.is_installed(parse("cuda:h100"))
 
@@ -74,5 +75,5 @@ def test_an_assembler_from_pip_is_found_and_comes_first(
     (folder / "ptxas").touch()
     found = types.SimpleNamespace(submodule_search_locations=[str(tmp_path / "nvidia")])
     monkeypatch.setattr("importlib.util.find_spec", lambda _name: found)
-    assert installed.ptxas_from_pip() == folder
+    assert installed.folder_from_pip(PTXAS) == folder
     assert process.environment()["PATH"].split(os.pathsep)[0] == str(folder)

@@ -1,12 +1,14 @@
 """A compiler that misbehaves spoils one compile, and nothing else."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
@@ -14,7 +16,9 @@ import pytest
 
 import jitcount
 from jitcount.recorder.log import CompileLog
+from jitcount.targets import compiling, process
 from jitcount.targets.compiling import Compilers
+from jitcount.targets.names import Target, TargetTooSmallError
 from jitcount.targets.result import OnTarget
 
 X = np.ones(3, np.float32)
@@ -68,7 +72,12 @@ def test_a_compile_that_goes_wrong_has_the_reason_and_the_others_go_on(
 @pytest.mark.usefixtures("fake_compilers")
 def test_a_refusal_keeps_the_seconds_until_then() -> None:
     refused = result(compile_all("refused"), "refused")
-    assert refused == OnTarget(target="cpu", compile_s=0.25, error="UNIMPLEMENTED: not so")
+    assert refused == OnTarget(
+        target="cpu",
+        fingerprint=refused.fingerprint,
+        compile_s=0.25,
+        error="UNIMPLEMENTED: not so",
+    )
 
 
 @pytest.mark.usefixtures("fake_compilers")
@@ -99,8 +108,6 @@ def test_a_compile_that_hangs_is_stopped_and_the_others_go_on() -> None:
 
 @pytest.mark.usefixtures("fake_compilers")
 def test_a_compiler_that_cannot_be_started_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    from jitcount.targets import process  # noqa: PLC0415
-
     monkeypatch.setattr(process, "command", lambda: ["/nowhere/python"])
     error = result(compile_all("good"), "good").error
     assert error == (
@@ -118,6 +125,56 @@ def test_the_same_program_is_compiled_once_and_all_get_the_result() -> None:
     first, *others = [c.on["cpu"] for c in log.compiles]
     assert len(others) == 2
     assert all(other is first for other in others)
+
+
+@pytest.mark.usefixtures("fake_compilers")
+def test_every_program_that_was_sent_has_its_fingerprint_whatever_became_of_it() -> None:
+    names = "good", "refused", "crash", "leaves", "garbage", "hang"
+    log = compile_all(*names, timeout=1.5)
+    fingerprints = {name: result(log, name).fingerprint for name in names}
+    assert len(set(fingerprints.values())) == len(names)
+    assert all(re.fullmatch("[0-9a-f]{32}", found) for found in fingerprints.values())
+    jax.clear_caches()
+    again = compile_all(*reversed(names), timeout=1.5)  # another block, other processes
+    assert {name: result(again, name).fingerprint for name in names} == fingerprints
+
+
+@pytest.mark.usefixtures("fake_compilers")
+def test_a_program_that_was_not_sent_has_no_fingerprint(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_machine(target: Target, devices: int) -> dict[str, Any]:
+        raise TargetTooSmallError(f"{target.name} has fewer than {devices}")
+
+    with jitcount.record(targets=["cpu"]) as log:
+        jax.jit(lambda x: jax.pure_callback(np.sin, x, x))(X)
+    assert str(log.compiles[0].on["cpu"].error).endswith("calls back into Python")
+    with monkeypatch.context() as patch:
+        patch.setattr("jitcount.targets.compiling.topology", no_machine)
+        small = result(compile_all("small"), "small")
+    monkeypatch.setattr(process, "command", lambda: ["/nowhere/python"])
+    for pid in compiling.compilers().pids():
+        os.kill(pid, signal.SIGKILL)
+        assert has_ended(pid)
+    unstarted = result(compile_all("unstarted"), "unstarted")
+    assert small.error == "cpu has fewer than 1"
+    assert str(unstarted.error).startswith("the compiler could not be started")
+    found = [on.fingerprint for on in (log.compiles[0].on["cpu"], small, unstarted)]
+    assert found == ["", "", ""]
+
+
+@pytest.mark.usefixtures("fake_compilers")
+def test_ctrl_c_leaves_a_fingerprint_where_the_compiler_was_at_work(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("jitcount.targets.compiling.cores", lambda: 1)
+    with pytest.raises(KeyboardInterrupt), jitcount.record(targets=["cpu"]) as log:  # noqa: PT012
+        named("hang")(X)
+        named("good")(X)
+        while not Path("hanging").exists():
+            time.sleep(0.05)
+        raise KeyboardInterrupt
+    hang, good = result(log, "hang"), result(log, "good")
+    assert hang.error == good.error == "stopped before it was compiled"
+    assert (len(hang.fingerprint), good.fingerprint) == (32, "")
 
 
 @pytest.mark.parametrize(
@@ -251,6 +308,42 @@ except SystemExit:
     os._exit(7)  # JAX itself does not always survive its own end in a child
 print(log.compiles[0].on["cpu"].error)
 """
+
+
+FORKING_WITH_THE_LOCK = """
+import os, signal, threading, warnings
+from jitcount.observe.portables import Portable
+from jitcount.targets.session import Session
+
+warnings.simplefilter("ignore")
+session, is_held = Session([], keep_hlo=False, timeout=1), threading.Event()
+
+def hold():
+    with session._changed:
+        is_held.set()
+        threading.Event().wait()
+
+threading.Thread(target=hold, daemon=True).start()
+is_held.wait()
+child = os.fork()
+if child == 0:
+    signal.alarm(10)
+    portable = Portable()
+    session.take(portable)
+    os._exit(len(session.results_of(portable)))
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+def test_a_forked_child_needs_no_lock_that_the_parent_held() -> None:
+    done = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", FORKING_WITH_THE_LOCK],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert done.stdout == "0\n"
 
 
 def test_a_forked_child_waits_for_nothing() -> None:

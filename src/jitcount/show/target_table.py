@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from jitcount.show.log_table import name_of, signature_of
 from jitcount.show.text import render, seconds, table, times
-from jitcount.targets.chips import Gpu, Tpu
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -27,11 +26,7 @@ def targets_table(
     shown = table("target", "chip", "smallest", "installed")
     for target, is_installed in rows:
         chip, installed = target.chip, "yes" if is_installed else "no"
-        if isinstance(chip, Tpu):
-            layout = "x".join(map(str, chip.layout))
-            shown.add_row(target.name, f"TPU {chip.name}", layout, installed)
-        elif isinstance(chip, Gpu):
-            shown.add_row(target.name, chip.product, "1", installed)
+        shown.add_row(target.name, chip.description, chip.smallest, installed)
     note = "With a size: tpu:v5e:16x16, cuda:h100:8; without, as large as a program needs."
     return render(shown, "", note, *commands, columns=columns)
 

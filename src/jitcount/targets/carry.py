@@ -22,26 +22,26 @@ class NotCarriedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Cargo:
-    """A program, ready to be compiled for one platform."""
+    """What travels to a compiler: a program, lowered for its platform."""
 
     program: bytes
     """StableHLO bytecode."""
 
     devices: int
-    """Over how many it is sharded."""
+    """Over how many the program is sharded."""
 
     how: dict[str, Any]
     """All else that the compile needs, in plain values."""
 
     @property
     def key(self) -> str:
-        """The same for the same program."""
+        """The same for the same program, compiled in the same way."""
         text = json.dumps([self.devices, self.how], sort_keys=True)
         return hashlib.sha256(text.encode() + b"\0" + self.program).hexdigest()
 
 
 def carry(portable: Portable, platform: str) -> Cargo:
-    """Lower a program for a platform; jitcount itself hears nothing of that.
+    """Lower a program for a platform; observe hears nothing of that.
 
     Raises:
         NotCarriedError: the reason why that cannot be.

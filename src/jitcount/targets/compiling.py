@@ -1,4 +1,4 @@
-"""The compilers of this process: who compiles what next, and how many are at work.
+"""The compilers of this process: which program comes next, and how many are at work.
 
 A compiler is started when a block that wants it begins, so that it is ready when the first program
 comes. It serves all targets of its platform, one program at a time, and stays for a while for the
@@ -36,17 +36,27 @@ STOPPED = "stopped before it was compiled"
 
 @dataclass(slots=True)
 class Job:
-    """One program for one target."""
+    """One cargo for one target."""
 
     target: Target
     cargo: Cargo
+    fingerprint: str
     keep_hlo: bool
     timeout: float
     tell: Callable[[OnTarget], None]
     """Called once, from the compiler's thread."""
 
     process: CompilerProcess | None = None
+    """While it is at work on this."""
+
+    is_sent: bool = False
     is_stopped: bool = False
+
+
+def failed(job: Job, error: str) -> OnTarget:
+    """The result of a job that has no other."""
+    fingerprint = job.fingerprint if job.is_sent else ""
+    return OnTarget(target=job.target.name, fingerprint=fingerprint, error=error)
 
 
 @dataclass(slots=True)
@@ -63,6 +73,10 @@ class Compilers:
     """All compilers of a process."""
 
     def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin with none: after a fork the threads stayed with the parent, and their compilers."""
         self._changed = threading.Condition()
         self._platforms: dict[str, _Platform] = {}
         self._processes: set[CompilerProcess] = set()
@@ -77,7 +91,7 @@ class Compilers:
                 self._start(platform)
 
     def submit(self, job: Job) -> None:
-        """Let a program be compiled."""
+        """Have a cargo compiled; the job's `tell` gets the result."""
         with self._changed:
             platform = self._platforms.setdefault(job.target.platform, _Platform())
             platform.first = platform.first or job.target
@@ -89,7 +103,7 @@ class Compilers:
             self._changed.notify_all()
 
     def stop(self, jobs: list[Job]) -> None:
-        """Let go of some jobs at once, under way or not."""
+        """Let go of a session's jobs at once, under way or not."""
         with self._changed:
             for job in jobs:
                 job.is_stopped = True
@@ -107,7 +121,8 @@ class Compilers:
 
     def pids(self) -> list[int]:
         """The numbers of the processes at work or in wait."""
-        return [process.pid for process in tuple(self._processes)]
+        with self._changed:
+            return [process.pid for process in self._processes]
 
     def _start(self, platform: _Platform) -> None:
         platform.compilers += 1
@@ -121,18 +136,17 @@ class Compilers:
         with contextlib.suppress(Exception):  # the first job says it
             process = self._begun(platform.first)
         while (job := self._next(platform)) is not None:
-            if process is not None and process.has_ended():  # while nobody looked
+            if process is not None and process.has_ended():  # while it was idle
                 self._end(process)
                 process = None
             try:
                 process = process or self._begun(job.target)
                 result = self._compiled(process, job)
             except TargetTooSmallError as error:
-                result = OnTarget(target=job.target.name, error=str(error))
+                result = failed(job, str(error))
             except Exception as error:  # noqa: BLE001 (it must have a result, whatever happens)
                 text = str(error) if process else f"the compiler could not be started: {error}"
-                text = STOPPED if job.is_stopped else text
-                result = OnTarget(target=job.target.name, error=text)
+                result = failed(job, STOPPED if job.is_stopped else text)
                 if process is not None:
                     self._end(process)
                 process = None
@@ -158,8 +172,8 @@ class Compilers:
         with self._changed:
             self._processes.add(process)
         if target is not None:
-            # The first program would pay for the compiler's own start. One that ends here already
-            # says so at the first program.
+            # The first program would pay for the compiler's own start. A process that ends here
+            # already says so at the first program.
             with contextlib.suppress(CompilerEndedError):
                 process.ask({"topology": topology(target, 1)}, b"", timeout=300.0)
         return process
@@ -174,14 +188,20 @@ class Compilers:
         }
         with self._changed:
             if job.is_stopped:
-                return OnTarget(target=job.target.name, error=STOPPED)
+                return failed(job, STOPPED)
             job.process = process
+            job.is_sent = True
         try:
             figures, hlo = process.ask(asked, job.cargo.program, job.timeout)
         finally:
             with self._changed:
                 job.process = None
-        return OnTarget(target=job.target.name, **figures, hlo=hlo.decode() or None)
+        return OnTarget(
+            target=job.target.name,
+            fingerprint=job.fingerprint,
+            **figures,
+            hlo=hlo.decode() or None,
+        )
 
     def _end(self, process: CompilerProcess) -> None:
         process.close()
@@ -204,12 +224,6 @@ def compilers() -> Compilers:
     return _compilers
 
 
-def _forget() -> None:
-    """After a fork: the threads stayed with the parent, and so do the compilers."""
-    global _compilers  # noqa: PLW0603
-    _compilers = Compilers()
-
-
 atexit.register(lambda: compilers().close())
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget)
+    os.register_at_fork(after_in_child=lambda: compilers().forget())

@@ -14,5 +14,5 @@ def prefer_cpu() -> None:
     found none.
     """
     if not os.environ.get("JAX_PLATFORMS"):
-        os.environ["JAX_PLATFORMS"] = "cpu"  # for the processes that the program starts
+        os.environ["JAX_PLATFORMS"] = "cpu"  # for the processes that the user's program starts
         jax.config.update("jax_platforms", "cpu")

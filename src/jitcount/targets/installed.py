@@ -4,33 +4,17 @@ from __future__ import annotations
 
 import importlib.util
 import shutil
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from jitcount.targets.chips import CHIPS
+
 if TYPE_CHECKING:
+    from jitcount.targets.chips.chip import Tool
     from jitcount.targets.names import Target
 
-
-@dataclass(frozen=True, slots=True)
-class Plugin:
-    """What a platform's compiler comes in."""
-
-    compiler: str
-    modules: tuple[str, ...]
-    """Any of these will do."""
-
-    command: str
-
-
-PLUGINS = {
-    "tpu": Plugin("XLA:TPU", ("libtpu",), 'pip install "jax[tpu]"'),
-    "cuda": Plugin(
-        "XLA:GPU",
-        ("jax_plugins.xla_cuda12", "jax_plugins.xla_cuda13"),
-        'pip install "jax[cuda12-local]" nvidia-cuda-nvcc-cu12',
-    ),
-}
+PLUGINS = {chip.platform: chip.plugin for chip in CHIPS}
+"""By platform, what its compiler comes in."""
 
 
 class MissingCompilerError(ImportError):
@@ -39,37 +23,36 @@ class MissingCompilerError(ImportError):
 
 def is_installed(target: Target) -> bool:
     """Whether a target's compiler is installed; nothing is loaded to find that out."""
-    plugin = PLUGINS.get(target.platform)
-    if plugin is None:
-        return True
-    return any(map(_is_there, plugin.modules)) and (target.platform != "cuda" or _has_ptxas())
+    plugin = target.chip.plugin
+    has_module = not plugin.modules or any(map(_is_there, plugin.modules))
+    return has_module and all(map(_has_tool, plugin.tools))
 
 
 def require_installed(target: Target) -> None:
     """Raise one line that says how to install a target's compiler, where it is missing."""
     if not is_installed(target):
-        plugin = PLUGINS[target.platform]
+        plugin = target.chip.plugin
         raise MissingCompilerError(
             f"{target.name} needs {plugin.compiler}, which is not installed: {plugin.command}"
         )
 
 
-def ptxas_from_pip() -> Path | None:
-    """The folder of an assembler that pip has installed beside JAX."""
+def folder_from_pip(tool: Tool) -> Path | None:
+    """The folder of a tool that pip has installed beside JAX."""
     try:
-        nvidia = importlib.util.find_spec("nvidia")
+        package = importlib.util.find_spec(tool.package)
     except (ImportError, ValueError):
         return None
-    places = nvidia.submodule_search_locations if nvidia else None
-    found = (path for place in places or () for path in Path(place).glob("*/bin/ptxas"))
+    places = package.submodule_search_locations if package else None
+    found = (path for place in places or () for path in Path(place).glob(f"*/bin/{tool.name}"))
     return next((path.parent for path in found), None)
 
 
-def _has_ptxas() -> bool:
-    """Whether XLA:GPU will find NVIDIA's assembler, which does not come with it."""
-    toolkits = (Path("/usr/local/cuda/bin/ptxas"), Path("/opt/cuda/bin/ptxas"))
-    is_elsewhere = shutil.which("ptxas") is not None or any(path.exists() for path in toolkits)
-    return is_elsewhere or ptxas_from_pip() is not None
+def _has_tool(tool: Tool) -> bool:
+    """Whether a compiler will find a tool that does not come with it."""
+    is_in_a_folder = any(Path(folder, tool.name).exists() for folder in tool.folders)
+    is_elsewhere = shutil.which(tool.name) is not None or is_in_a_folder
+    return is_elsewhere or folder_from_pip(tool) is not None
 
 
 def _is_there(module: str) -> bool:

@@ -9,17 +9,20 @@ import subprocess
 import sys
 import tempfile
 import threading
-from typing import Any
+from typing import IO, Any, cast
 
-from jitcount.targets.installed import ptxas_from_pip
+from jitcount.targets.installed import PLUGINS, folder_from_pip
 from jitcount.targets.pipe import Message, receive, send
 
 # Of what a compiler has printed, as much as helps to see why it ended.
 _TAIL_LINES = 8
 _TAIL_BYTES = 4000
 
-# What a compiler prints at each start, and what says nothing of its end.
-_CHATTER = ("Could not find cuda drivers", "All log messages before absl::InitializeLog()")
+# What says nothing of a compiler's end; JAX loads the plugins that it finds, wanted or not.
+_CHATTER = (
+    "All log messages before absl::InitializeLog()",
+    *(part for plugin in PLUGINS.values() for part in plugin.chatter),
+)
 
 _WORKER = ("-P", "-m", "jitcount.targets.worker")
 
@@ -30,26 +33,25 @@ def command() -> list[str]:
 
 
 def environment() -> dict[str, str]:
-    """The user's environment, with what the compilers want, and without what is for the host."""
+    """The user's environment, with what the compilers want, and without what is for the host.
+
+    One for all compilers: JAX loads the plugins that it finds, wanted or not.
+    """
     kept = {name: value for name, value in os.environ.items() if name != "JITCOUNT"}
     flags = kept.get("XLA_FLAGS", "").split()
     host = ("--xla_cpu_", "--xla_force_host_platform_device_count")
-    if assembler := ptxas_from_pip():
-        # It fits the compiler beside it; a toolkit of the system's may be too new for older GPUs.
-        kept["PATH"] = os.pathsep.join(filter(None, (str(assembler), kept.get("PATH"))))
     kept["XLA_FLAGS"] = " ".join(flag for flag in flags if not flag.startswith(host))
-    return kept | {
+    kept |= {
         "JAX_PLATFORMS": "cpu",  # no device is looked for
-        # Without these libtpu asks a cloud machine's metadata server, and prints that it got none.
-        "TPU_SKIP_MDS_QUERY": "1",
-        "TPU_ACCELERATOR_TYPE": "v5litepod-4",
-        "TPU_WORKER_HOSTNAMES": "localhost",
-        # A TPU is one process's at a time; its compiler need not be.
-        "ALLOW_MULTIPLE_LIBTPU_LOAD": "true",
         "TF_CPP_MIN_LOG_LEVEL": "3",
-        "TPU_STDERR_LOG_LEVEL": "3",
-        "TPU_MIN_LOG_LEVEL": "3",
     }
+    for plugin in PLUGINS.values():
+        kept |= plugin.environment
+        # A tool from pip fits the compiler beside it; one of the system's may be too new.
+        found = [str(folder) for tool in plugin.tools if (folder := folder_from_pip(tool))]
+        if found:
+            kept["PATH"] = os.pathsep.join(filter(None, (*found, kept.get("PATH"))))
+    return kept
 
 
 class CompilerEndedError(Exception):
@@ -62,7 +64,7 @@ class CompilerProcess:
     def __init__(self) -> None:
         with contextlib.ExitStack() as on_failure:
             self._printed = on_failure.enter_context(tempfile.TemporaryFile())
-            self._process = subprocess.Popen(  # noqa: S603
+            self._process = subprocess.Popen(  # noqa: S603 (our own command)
                 command(),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -71,6 +73,8 @@ class CompilerProcess:
                 start_new_session=True,  # Ctrl-C is for the user's program, which ends this one
             )
             on_failure.pop_all()
+        self._requests = cast("IO[bytes]", self._process.stdin)
+        self._answers = cast("IO[bytes]", self._process.stdout)
         self._timed_out = False
         self._told = 0
         """Up to here, what it has printed belongs to compiles that went well."""
@@ -86,14 +90,12 @@ class CompilerProcess:
         Raises:
             CompilerEndedError: the process ended, or was ended because it took too long.
         """
-        assert self._process.stdin is not None  # noqa: S101
-        assert self._process.stdout is not None  # noqa: S101
         timer = threading.Timer(timeout, self._give_up)
         timer.daemon = True
         timer.start()
         try:
-            send(self._process.stdin, values, block)
-            answer = receive(self._process.stdout)
+            send(self._requests, values, block)
+            answer = receive(self._answers)
         except OSError:  # it ended before it had read all
             answer = None
         finally:
@@ -119,10 +121,9 @@ class CompilerProcess:
         """End it, and leave nothing behind."""
         self.kill()
         self._process.wait()
-        for stream in (self._process.stdin, self._process.stdout, self._printed):
+        for stream in (self._requests, self._answers, self._printed):
             with contextlib.suppress(OSError):  # what was not yet sent
-                if stream is not None:
-                    stream.close()
+                stream.close()
 
     def _give_up(self) -> None:
         self._timed_out = True

@@ -15,11 +15,16 @@ class OnTarget:
     target: str
     """The target's name: ``"tpu:v5e"``."""
 
+    fingerprint: str = ""
+    """The same for the same program: what came twice was compiled once; empty where none was
+    sent.
+    """
+
     compile_s: float = 0.0
     """Seconds that the compiler took, to the end or until it refused."""
 
     error: str | None = None
-    """Why there is no program: what the compiler said, or why it was not asked."""
+    """Why it was not compiled: what the compiler said, or why it was not asked."""
 
     argument_bytes: int | None = None
     output_bytes: int | None = None

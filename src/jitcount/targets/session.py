@@ -1,7 +1,8 @@
 """The target compiles of one block: each program, once for each target, while the block goes on.
 
-A program is lowered for the targets' platforms in a thread of its own, beside the user's program,
-and handed on at once. The results come into dictionaries that are complete when the block ends.
+The carrier, a thread of the session's own, lowers each program for the targets' platforms, beside
+the user's program, and hands the cargo to the compilers at once. The results come into dictionaries
+that the log shows, and that are complete when the recorder has ended the block.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from jitcount.observe.observation import Portable
 from jitcount.targets.carry import Cargo, NotCarriedError, carry
-from jitcount.targets.compiling import STOPPED, Job, compilers
+from jitcount.targets.compiling import STOPPED, Job, compilers, failed
 from jitcount.targets.result import OnTarget
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ class Session:
         self._results: list[Results] = []
         self._taken: dict[int, Results] = {}
         self._done = 0
-        self._jobs: dict[str, tuple[Job, list[Results]]] = {}
+        self._jobs: dict[tuple[str, str], tuple[Job, list[Results]]] = {}
         self._is_stopped = False
         self._process = os.getpid()
         self.taker = self.take
@@ -60,7 +61,9 @@ class Session:
         threading.Thread(target=self._carry_all, name="jitcount carrier", daemon=True).start()
 
     def take(self, portable: Portable) -> None:
-        """Take one more program, before JAX has compiled it."""
+        """Take one more program, in the thread in which JAX is about to compile it."""
+        if self.is_forked():  # the carrier stayed with the parent, maybe with the lock in its hands
+            return
         program = _Program(portable)
         with self._changed:
             self._results.append(program.results)
@@ -68,14 +71,18 @@ class Session:
         self._programs.put(program)
 
     def results_of(self, portable: Portable | None) -> Results:
-        """The results of a program that JAX has compiled; they come in as the compilers give them.
+        """The results of a program that JAX has compiled, for the log; the compilers fill them.
 
-        One that was not taken, because the block began in the midst of it, has its reason there.
+        A program that was not taken, because the block began in the midst of its compile, has that
+        reason there.
         """
-        if portable is None or id(portable) not in self._taken:
-            portable = Portable()
-            self.take(portable)
-        return self._taken.pop(id(portable))
+        if self.is_forked():
+            return {}
+        with self._changed:
+            if portable is None or id(portable) not in self._taken:
+                portable = Portable()
+                self.take(portable)
+            return self._taken.pop(id(portable))
 
     def is_forked(self) -> bool:
         """Whether this is a child of the process that has the compilers: nothing comes here."""
@@ -83,7 +90,8 @@ class Session:
 
     def progress(self) -> tuple[int, int]:
         """How many results there are, and how many there will be."""
-        return self._done, len(self._results) * len(self._targets)
+        with self._changed:
+            return self._done, len(self._results) * len(self._targets)
 
     def wait(self, seconds: float) -> bool:
         """Wait for the results for so long; whether all are there."""
@@ -91,15 +99,14 @@ class Session:
             return self._changed.wait_for(self._is_complete, timeout=seconds)
 
     def end(self) -> None:
-        """Let the carrier go, once all results are there."""
+        """Let the carrier go; the recorder has waited for all results."""
         self._programs.put(None)
-        names = [target.name for target in self._targets]
-        for results in self._results:  # in the order that they were asked for
+        with self._changed:
             # One may be missing: of a compile that another thread made while the block ended.
-            ordered = {name: results.get(name) or _stopped(name) for name in names}
-            results.clear()
-            results.update(ordered)
-        self._jobs.clear()  # whoever keeps the log keeps no programs
+            self._give_up_on_the_rest()
+            for results in self._results:  # in the order that the targets were asked for
+                for target in self._targets:
+                    results[target.name] = results.pop(target.name)
 
     def stop(self) -> None:
         """End everything at once; what has no result yet gets one that says so."""
@@ -109,35 +116,44 @@ class Session:
             jobs = [job for job, _ in self._jobs.values()]
         compilers().stop(jobs)
         with self._changed:
-            for results in self._results:
-                for target in self._targets:
-                    results.setdefault(target.name, _stopped(target.name))
-            self._jobs.clear()
+            self._give_up_on_the_rest()
+
+    def _give_up_on_the_rest(self) -> None:
+        """Say of what has no result that it will have none; under the lock."""
+        for job, receivers in self._jobs.values():
+            for results in receivers:
+                results.setdefault(job.target.name, failed(job, STOPPED))
+        for results in self._results:
+            for target in self._targets:
+                results.setdefault(target.name, OnTarget(target=target.name, error=STOPPED))
+        self._jobs.clear()  # the log keeps the session: it should not keep the programs too
 
     def _is_complete(self) -> bool:
         done, wanted = self.progress()
         return done >= wanted
 
     def _carry_all(self) -> None:
+        """The life of the carrier's thread."""
         while (program := self._programs.get()) is not None and not self._is_stopped:
             carried: dict[str, Cargo | str] = {}
             for target in self._targets:
                 try:
                     if target.platform not in carried:
                         carried[target.platform] = _cargo_or_reason(program, target.platform)
-                    cargo = carried[target.platform]
-                    if isinstance(cargo, Cargo):
-                        self._submit(program, target, cargo)
+                    cargo_or_reason = carried[target.platform]
+                    if isinstance(cargo_or_reason, Cargo):
+                        self._submit(program, target, cargo_or_reason)
                         continue
-                    reason = cargo
+                    reason = cargo_or_reason
                 except Exception as error:  # noqa: BLE001 (it must have a result, whatever happens)
                     reason = f"not carried over: {type(error).__name__}: {error}"
                 self._tell([program.results], OnTarget(target=target.name, error=reason))
             program.portable = None
 
     def _submit(self, program: _Program, target: Target, cargo: Cargo) -> None:
-        """Have a program compiled, unless the same one is or was."""
-        key = f"{target.name} {cargo.key}"
+        """Hand a cargo to the compilers, unless this session has done so with the same one."""
+        fingerprint = cargo.key[:32]
+        key = target.name, fingerprint
         with self._changed:
             if self._is_stopped:
                 return
@@ -150,7 +166,8 @@ class Session:
                     return
             else:
                 receivers = [program.results]
-                job = Job(target, cargo, self._keep_hlo, self._timeout, self._teller(receivers))
+                tell = self._teller(receivers)
+                job = Job(target, cargo, fingerprint, self._keep_hlo, self._timeout, tell)
                 self._jobs[key] = job, receivers
                 finished = None
         if finished is not None:
@@ -168,10 +185,6 @@ class Session:
                     results[result.target] = result
                     self._done += 1
             self._changed.notify_all()
-
-
-def _stopped(name: str) -> OnTarget:
-    return OnTarget(target=name, error=STOPPED)
 
 
 def _cargo_or_reason(program: _Program, platform: str) -> Cargo | str:

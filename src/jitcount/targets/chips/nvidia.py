@@ -1,41 +1,31 @@
-"""The one table of what can be compiled for: each chip with the figures that its compiler needs."""
+"""NVIDIA's GPUs, by the published figures that XLA:GPU needs of a device that is not there."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+import math
+from dataclasses import dataclass
+from typing import ClassVar
 
+from jitcount.targets.chips.chip import Machine, Plugin, Tool, sides
 
-@dataclass(frozen=True, slots=True)
-class Tpu:
-    """A TPU; libtpu knows all else by its name."""
+# NVIDIA's assembler.
+PTXAS = Tool("ptxas", package="nvidia", folders=("/usr/local/cuda/bin", "/opt/cuda/bin"))
 
-    name: str
-    """As users write it: ``"v5e"``."""
-
-    system: str
-    """As libtpu writes it."""
-
-    layout: tuple[int, ...]
-    """The smallest slice, in chips: one host's."""
-
-    devices_per_chip: int = 1
-    options: dict[str, Any] = field(default_factory=dict)
-
-
-TPUS = (
-    # With "megacore" the two cores of a chip are one device, as they are for JAX on a real v4.
-    Tpu("v4", "v4", (2, 2, 1), options={"chip_config_name": "megacore"}),
-    Tpu("v5e", "v5e", (2, 2)),
-    Tpu("v5p", "v5p", (2, 2, 1)),
-    Tpu("v6e", "v6e", (2, 2)),
-    Tpu("7x", "tpu7x", (2, 2, 1), devices_per_chip=2),
+PLUGIN = Plugin(
+    compiler="XLA:GPU",
+    modules=("jax_plugins.xla_cuda12", "jax_plugins.xla_cuda13"),
+    command='pip install "jax[cuda12-local]" nvidia-cuda-nvcc-cu12',
+    tools=(PTXAS,),
+    chatter=("Could not find cuda drivers",),
 )
 
+# What one host of NVIDIA's own machines holds.
+_GPUS_PER_HOST = 8
+
 
 @dataclass(frozen=True, slots=True)
-class Gpu:
-    """An NVIDIA GPU, by its published figures; sizes are in bytes."""
+class NvidiaGpu:
+    """An NVIDIA GPU; sizes are in bytes."""
 
     name: str
     product: str
@@ -51,32 +41,69 @@ class Gpu:
     shared_memory_optin: int
     capability: tuple[int, int]
 
+    platform: ClassVar[str] = "cuda"
+    plugin: ClassVar[Plugin] = PLUGIN
+
+    @property
+    def description(self) -> str:
+        """The product's name."""
+        return self.product
+
+    @property
+    def smallest(self) -> str:
+        """One alone."""
+        return "1"
+
+    def size_of(self, text: str, target: str) -> tuple[int, ...]:
+        """How many there are."""
+        size = sides(text)
+        if len(size) == 1:
+            return size
+        known = f"{self.platform}:{self.name}"
+        raise ValueError(
+            f"target {target!r} has no such size: {known}:8 stands for eight of {known}"
+        )
+
+    def machine(self, size: tuple[int, ...], devices: int) -> Machine:
+        """So many, or as many as are needed, on as few hosts as hold them."""
+        count = size[0] if size else devices
+        hosts = math.ceil(count / _GPUS_PER_HOST)
+        return Machine(
+            count,
+            {
+                "platform": self.platform,
+                "topology_name": "",
+                "target_config": target_config(self),
+                "topology": f"1x{hosts}x{min(count, _GPUS_PER_HOST)}",
+            },
+        )
+
 
 GPUS = (
-    Gpu(
+    NvidiaGpu(
         "v100", "Tesla V100-SXM2-16GB", 80, 64, 1.53, 898_048_000_000, 6_291_456,
         16_935_682_048, 98_304, 98_304, (7, 0),
     ),
-    Gpu(
+    NvidiaGpu(
         "a100", "NVIDIA A100-SXM4-40GB", 108, 64, 1.41, 1_555_200_000_000, 41_943_040,
         42_331_013_120, 167_936, 166_912, (8, 0),
     ),
-    Gpu(
+    NvidiaGpu(
         "h100", "NVIDIA H100 80GB HBM3", 132, 128, 1.98, 3_352_320_000_000, 52_428_800,
         84_942_979_072, 233_472, 232_448, (9, 0),
     ),
-    Gpu(
+    NvidiaGpu(
         "h200", "NVIDIA H200", 132, 128, 1.98, 4_800_000_000_000, 52_428_800,
         151_397_597_184, 233_472, 232_448, (9, 0),
     ),
-    Gpu(
+    NvidiaGpu(
         "b200", "NVIDIA B200", 148, 128, 1.965, 7_672_320_000_000, 132_644_864,
         191_514_411_008, 233_472, 232_448, (10, 0),
     ),
 )  # fmt: skip
 
 
-def target_config(gpu: Gpu) -> str:
+def target_config(gpu: NvidiaGpu) -> str:
     """The text proto by which XLA:GPU knows a device that is not there.
 
     What is the same for all of them stands here as a number.

@@ -5,6 +5,8 @@ import pytest
 from jitcount.explain.cause import Cause
 from jitcount.explain.compile import Compile
 from jitcount.show import log_table
+from jitcount.show.parts import Column, Heading, Seconds, Table
+from jitcount.show.terminal import render
 
 FIRST = Cause("first-call", "sum", "", "", "first call of sum", "nothing to mend")
 LONGER = Cause(
@@ -32,7 +34,7 @@ STEP = dataclasses.replace(
 
 
 def log_of(*compiles: Compile) -> str:
-    return log_table.log_table(compiles)
+    return render(log_table.log_table(compiles))
 
 
 @pytest.fixture(autouse=True)
@@ -62,6 +64,14 @@ def test_a_log_is_printed_as_a_table() -> None:
         "    axis 0 of x went from 3 to 4\n"
         "    → pad axis 0 of x"
     )
+
+
+def test_a_log_is_made_of_parts_whose_figures_are_still_figures() -> None:
+    heading, table = log_table.log_table([SUM])
+    assert isinstance(heading, Heading)
+    assert isinstance(table, Table)
+    assert table.columns[2] == Column("time", is_figure=True)
+    assert table.rows[0][2] == Seconds(SUM.total_s)
 
 
 def test_one_compile_is_not_several() -> None:

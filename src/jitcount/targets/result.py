@@ -15,6 +15,11 @@ class OnTarget:
     target: str
     """The target's name: ``"tpu:v5e"``."""
 
+    fingerprint: str = ""
+    """The same for the same program: what came twice was compiled once; empty where none was
+    sent.
+    """
+
     compile_s: float = 0.0
     """Seconds that the compiler took, to the end or until it refused."""
 

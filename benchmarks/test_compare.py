@@ -9,7 +9,8 @@ import pytest
 from jitcount.ledger.comparison import compare
 from jitcount.ledger.environment import environment
 from jitcount.ledger.ledger import Ledger, read_ledger, write_ledger
-from jitcount.show.comparison_table import comparison_text
+from jitcount.show.comparison_table import comparison_tables
+from jitcount.show.terminal import render
 from jitcount.suite.case import run_case
 from jitcount.suite.cases import CASES
 
@@ -35,7 +36,7 @@ def test_comparing_ledgers(benchmark: BenchmarkFixture, tmp_path: Path) -> None:
 
     def job() -> str:
         ledgers = {path.stem: read_ledger(path) for path in paths}
-        return comparison_text(compare(ledgers), ledgers)
+        return render(comparison_tables(compare(ledgers), ledgers))
 
     text = benchmark.pedantic(job, rounds=5, warmup_rounds=1)
     assert text.startswith("0 differences in 500 cases in 6 ledgers\n")

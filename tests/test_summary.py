@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from jitcount.show.terminal import render
 from summary import LEGEND, summary
 
 
@@ -23,6 +24,10 @@ def figures(**ratios: float) -> dict[str, Any]:
     }
 
 
+def shown_of(found: dict[str, Any]) -> str:
+    return render(summary(found))
+
+
 @pytest.fixture(autouse=True)
 def a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("COLUMNS", raising=False)
@@ -30,7 +35,7 @@ def a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_fits_a_terminal_of_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    shown = summary(figures(ours=1.05))
+    shown = shown_of(figures(ours=1.05))
     assert max(map(len, shown.splitlines())) <= 80
     assert "tens of ms" in shown
 
@@ -40,12 +45,12 @@ def words(text: str) -> list[str]:
 
 
 def test_shows_calls_compiles_and_ratios() -> None:
-    assert words(summary(figures(ours=1.05))) == [
+    assert words(shown_of(figures(ours=1.05))) == [
         "On cpu (cpu): jax 0.10.2",
         "a call compiles ours per call plain claimed",
         "cold: empty caches sum 2 100 ms 200 ms tens of ms",
         "cached: ready none 30 µs microseconds",
-        *LEGEND.splitlines(),
+        *LEGEND,
         "compiles of a cold call of trace lower compile",
         "sum float32[3] 1 ms 4 ms 28.6 ms",
         "side by side ratio at most",
@@ -54,10 +59,10 @@ def test_shows_calls_compiles_and_ratios() -> None:
 
 
 def test_says_when_a_limit_does_not_hold() -> None:
-    assert words(summary(figures(ours=1.11)))[-1] == "ours 1.11 1.1 DOES NOT HOLD"
+    assert words(shown_of(figures(ours=1.11)))[-1] == "ours 1.11 1.1 DOES NOT HOLD"
 
 
 def test_shows_what_there_is_when_only_some_benchmarks_ran() -> None:
     none = figures()
     none["benchmarks"] = []
-    assert summary(none) == "On cpu (cpu): jax 0.10.2"
+    assert shown_of(none) == "On cpu (cpu): jax 0.10.2"

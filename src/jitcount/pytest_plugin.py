@@ -18,6 +18,10 @@ from jitcount.ledger.files import FileError, decode, encode, require_replaceable
 from jitcount.ledger.ledger import CaseEntry, Ledger, count_compiles, write_ledger
 from jitcount.recorder.log import CompileLog
 from jitcount.recorder.record import record
+from jitcount.show.costliest import costliest
+from jitcount.show.expected import differences
+from jitcount.show.target_table import targets_summary
+from jitcount.show.terminal import render
 from jitcount.targets.host import prefer_cpu
 
 if TYPE_CHECKING:
@@ -86,9 +90,7 @@ def check(item: pytest.Item) -> None:
 
 
 def _fail(headline: str, expected: Counts | None, compiles: Sequence[Compile]) -> NoReturn:
-    from jitcount.show.expected import differences_text  # noqa: PLC0415 (only printing needs rich)
-
-    pytest.fail(differences_text(headline, expected, compiles), pytrace=False)
+    pytest.fail(render(differences(headline, expected, compiles), dense=True), pytrace=False)
 
 
 def _expected_counts(marker: pytest.Mark) -> Counts:
@@ -217,14 +219,10 @@ class Run:
         most = self._config.getoption("jitcount_show")
         if most:
             terminalreporter.section("compiles")
-            from jitcount.show.costliest import costliest  # noqa: PLC0415 (it needs rich)
-
-            terminalreporter.write_line(costliest(self._found, most))
+            terminalreporter.write_line(render(costliest(self._found, most), dense=True))
         if self._config.getoption("jitcount_targets"):
-            from jitcount.show.target_table import targets_summary  # noqa: PLC0415
-
             terminalreporter.section("compiles on targets")
-            terminalreporter.write_line(targets_summary(self._found))
+            terminalreporter.write_line(render(targets_summary(self._found)))
         if self._unused:
             terminalreporter.section("fewer compiles than budgeted")
             for line in self._unused:

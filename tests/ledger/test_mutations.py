@@ -15,7 +15,8 @@ from jitcount.ledger.comparison import compare
 from jitcount.ledger.files import FileError
 from jitcount.ledger.ledger import Ledger, read_ledger, write_ledger
 from jitcount.numerics.arrays import encode
-from jitcount.show.comparison_table import comparison_text
+from jitcount.show.comparison_table import comparison_tables
+from jitcount.show.terminal import render
 
 JUNK = st.one_of(
     st.none(),
@@ -122,7 +123,7 @@ def test_no_change_of_a_ledger_passes_in_silence_or_ends_in_a_traceback(
     if data.draw(st.booleans()):
         both = {"b": mutated, "a": ledger}
     compared = compare(both)
-    assert comparison_text(compared, both)
+    assert render(comparison_tables(compared, both))
     if not compared.differences:
         assert harm(document, changed) == ""
 

@@ -7,6 +7,8 @@ from jitcount.explain.compile import Compile
 from jitcount.observe.call_site import CallSite
 from jitcount.observe.values import ArrayType
 from jitcount.show import log_table
+from jitcount.show.parts import Column, Heading, Seconds, Table
+from jitcount.show.terminal import render
 
 FIRST = FirstCall("sum")
 LONGER = Shape("x", ArrayType("float32", (3,)), ArrayType("float32", (4,)))
@@ -30,7 +32,7 @@ STEP = replace(
 
 
 def log_of(*compiles: Compile) -> str:
-    return log_table.log_table(compiles)
+    return render(log_table.log_table(compiles))
 
 
 @pytest.fixture(autouse=True)
@@ -60,6 +62,14 @@ def test_a_log_is_printed_as_a_table() -> None:
         "    axis 0 of x went from 3 to 4: float32[3] became float32[4]\n"
         "    → pad axis 0 of x to one length, or to a few (buckets)"
     )
+
+
+def test_a_log_is_made_of_parts_whose_figures_are_still_figures() -> None:
+    heading, table = log_table.log_table([SUM])
+    assert isinstance(heading, Heading)
+    assert isinstance(table, Table)
+    assert table.columns[2] == Column("time", is_figure=True)
+    assert table.rows[0][2] == Seconds(SUM.total_s)
 
 
 def test_one_compile_is_not_several() -> None:

@@ -3,8 +3,17 @@
 from msgspec.structs import replace
 
 from jitcount.explain.compile import Compile
+from jitcount.ledger.files import decode, encode
 from jitcount.observe.call_site import CallSite
-from jitcount.show.target_table import shortened, target_tables, targets_table
+from jitcount.show.parts import Note
+from jitcount.show.target_table import (
+    distinct,
+    shortened,
+    target_tables,
+    targets_summary,
+    targets_table,
+)
+from jitcount.show.terminal import render
 from jitcount.targets.installed import PLUGINS
 from jitcount.targets.names import parse
 from jitcount.targets.result import OnTarget
@@ -23,6 +32,7 @@ STEP = Compile(
 )
 GOOD = OnTarget(
     target="tpu:v5e",
+    fingerprint="c0ffee",
     compile_s=0.25,
     argument_bytes=1024,
     output_bytes=1024,
@@ -42,8 +52,19 @@ def on(function: str, result: OnTarget) -> Compile:
 
 
 def test_each_program_has_its_figures_or_its_refusal() -> None:
-    shown = target_tables([on("step", GOOD), on("step", GOOD), on("huge", REFUSED)], columns=120)
-    assert shown == EXPECTED
+    compiles = [on("step", GOOD), on("step", GOOD), on("huge", REFUSED)]
+    assert render(target_tables(compiles), 120) == EXPECTED
+
+
+def test_a_program_is_still_one_when_its_results_come_from_a_file() -> None:
+    read = [from_a_file(result) for result in (GOOD, GOOD, REFUSED)]
+    assert read[0] is not read[1]
+    compiles = [on("step", read[0]), on("step", read[1]), on("huge", read[2])]
+    assert render(target_tables(compiles), 120) == EXPECTED
+
+
+def from_a_file(result: OnTarget) -> OnTarget:
+    return decode(encode(result), OnTarget)
 
 
 EXPECTED = """\
@@ -57,6 +78,29 @@ huge       float32[3]                                 RESOURCE_EXHAUSTED: Ran ou
 """
 
 
+def test_results_are_of_one_program_where_target_and_fingerprint_are_the_same() -> None:
+    other = replace(GOOD, fingerprint="decaf")
+    elsewhere = replace(GOOD, target="tpu:v4")
+    assert distinct([GOOD, other, GOOD, elsewhere, other]) == [GOOD, other, elsewhere]
+
+
+def test_a_result_without_a_fingerprint_stands_for_itself() -> None:
+    assert distinct([REFUSED, REFUSED]) == [REFUSED, REFUSED]
+
+
+def test_in_a_summary_a_program_is_one_in_its_test_and_anew_in_another() -> None:
+    twice = (on("step", GOOD), on("step", GOOD))
+    found = {"test_a": twice, "test_b": (on("step", GOOD), on("huge", REFUSED))}
+    assert render(targets_summary(found)) == (
+        "On tpu:v5e: 2 compiles in 500 ms, 1 not compiled\n"
+        "  tpu:v5e, test_b: huge(float32[3]): RESOURCE_EXHAUSTED: Ran out of memory on HBM"
+    )
+
+
+def test_a_summary_of_nothing_says_so() -> None:
+    assert targets_summary({"test_a": ()}) == [Note("nothing was compiled")]
+
+
 def test_a_long_refusal_is_cut() -> None:
     assert shortened("x" * 60) == "x" * 60
     assert shortened("x" * 61) == "x" * 59 + "…"
@@ -64,7 +108,7 @@ def test_a_long_refusal_is_cut() -> None:
 
 def test_without_estimates_there_is_no_column_for_them() -> None:
     plain = OnTarget(target="cuda:h100", compile_s=0.1, argument_bytes=12)
-    assert target_tables([on("step", plain)], columns=80) == (
+    assert render(target_tables([on("step", plain)]), 80) == (
         "On cuda:h100: 1 compile in 100 ms\n"
         "\n"
         "function   signature    compile   memory   note\n"
@@ -74,13 +118,13 @@ def test_without_estimates_there_is_no_column_for_them() -> None:
 
 
 def test_without_targets_there_is_nothing_to_show() -> None:
-    assert target_tables([STEP]) == ""
+    assert target_tables([STEP]) == []
 
 
 def test_the_list_of_targets_says_what_is_installed_and_how_to_install_the_rest() -> None:
     rows = [(parse("tpu:v5e"), True), (parse("cuda:h100"), False)]
     command = PLUGINS["cuda"].command
-    assert targets_table(rows, [f"To install XLA:GPU: {command}"], columns=80) == (
+    assert render(targets_table(rows, [f"To install XLA:GPU: {command}"]), 80) == (
         "target      chip                    smallest   installed\n"
         "────────────────────────────────────────────────────────\n"
         "tpu:v5e     TPU v5e                 2x2        yes\n"

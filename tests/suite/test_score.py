@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from jitcount.show.terminal import render
 from jitcount.suite import score
 from jitcount.suite.catalogue import CATALOGUE
 
@@ -31,7 +32,7 @@ def test_nothing_is_printed_while_jax_explains(capfd: pytest.CaptureFixture[str]
 
 def test_the_table_adds_up() -> None:
     found = {"shape": {"jitcount": True, "jax": True}, "device": {"jitcount": True, "jax": False}}
-    assert score.score_table(found).splitlines()[2:] == [
+    assert render(score.score_table(found)).splitlines()[2:] == [
         "shape       right      right",
         "device      right      –",
         "",

@@ -312,7 +312,7 @@ print(log.compiles[0].on["cpu"].error)
 
 FORKING_WITH_THE_LOCK = """
 import os, signal, threading, warnings
-from jitcount.observe.portables import Portable
+from jitcount.observe.observation import Portable
 from jitcount.targets.session import Session
 
 warnings.simplefilter("ignore")

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from jitcount.ledger.comparison import compare
 from jitcount.ledger.files import FileError
 from jitcount.ledger.ledger import read_ledger
-from jitcount.show.comparison_table import comparison_text
+from jitcount.show.comparison_table import comparison_tables
+from jitcount.show.terminal import render
 
 if TYPE_CHECKING:
     import argparse
@@ -38,7 +39,7 @@ def _compare(asked: argparse.Namespace) -> int:
         print(error, file=sys.stderr)  # noqa: T201
         return 2
     compared = compare(ledgers)
-    print(comparison_text(compared, ledgers))  # noqa: T201
+    print(render(comparison_tables(compared, ledgers)))  # noqa: T201
     return 1 if compared.differences else 0
 
 

@@ -21,7 +21,8 @@ from jitcount.ledger.ledger import CaseEntry, Ledger, write_ledger
 from jitcount.recorder.record import record
 from jitcount.show.log_table import log_table
 from jitcount.show.target_table import target_tables
-from jitcount.show.text import seconds, width
+from jitcount.show.terminal import render, width
+from jitcount.show.text import seconds
 from jitcount.targets.host import prefer_cpu
 
 if TYPE_CHECKING:
@@ -163,10 +164,8 @@ def summarise_at_exit() -> CompileLog:
 
 
 def _say_log(log: CompileLog) -> None:
-    columns = width(sys.stderr)
-    _say(log_table(log.compiles, columns))
-    if on_targets := target_tables(log.compiles, columns):
-        _say(f"\n{on_targets}")
+    parts = [*log_table(log.compiles), *target_tables(log.compiles)]
+    _say(render(parts, width(sys.stderr)))
 
 
 def _say(text: str) -> None:

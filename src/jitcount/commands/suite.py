@@ -13,7 +13,8 @@ from jitcount.ledger.files import FileError, require_replaceable
 from jitcount.ledger.findings import findings
 from jitcount.recorder.record import record
 from jitcount.show.progress import progress
-from jitcount.show.suite_table import suite_text
+from jitcount.show.suite_table import suite_table
+from jitcount.show.terminal import render
 from jitcount.suite.processes import join_the_others, run_in_processes
 from jitcount.suite.running import chosen, run_suite
 from jitcount.targets.host import prefer_cpu
@@ -69,7 +70,7 @@ def _suite(asked: argparse.Namespace) -> int:
             after=lambda case, _: step(case.id),
         )
     wrong = {case: lines for case, entry in found.cases.items() if (lines := findings(entry))}
-    print(suite_text(found, wrong, time.perf_counter() - begin))  # noqa: T201
+    print(render(suite_table(found, wrong, time.perf_counter() - begin)))  # noqa: T201
     if asked.ledger and is_first:
         try:
             ledger.write_ledger(asked.ledger, found)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from jitcount.show.target_table import targets_table
+from jitcount.show.terminal import render
 from jitcount.targets.installed import PLUGINS, is_installed
 from jitcount.targets.names import TARGETS
 
@@ -25,5 +26,5 @@ def _list(_asked: argparse.Namespace) -> int:
     missing = dict.fromkeys(target.platform for target, is_there in rows if not is_there)
     plugins = (PLUGINS[platform] for platform in missing)
     commands = [f"To install {plugin.compiler}: {plugin.command}" for plugin in plugins]
-    print(targets_table(rows, commands))  # noqa: T201
+    print(render(targets_table(rows, commands)))  # noqa: T201
     return 0

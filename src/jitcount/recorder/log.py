@@ -64,5 +64,6 @@ class CompileLog:
     def __str__(self) -> str:
         # The one door to a room on the right: people print what they have in hand.
         from jitcount.show.log_table import log_table  # noqa: PLC0415
+        from jitcount.show.terminal import render  # noqa: PLC0415
 
-        return log_table(self.compiles)
+        return render(log_table(self.compiles))

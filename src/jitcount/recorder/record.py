@@ -102,7 +102,7 @@ class record:  # noqa: N801 (reads as a verb where it is used, like `open`)
         if session.wait(1.0 if self._progress else threading.TIMEOUT_MAX):
             return
         # As in `CompileLog`: who wants to see something needs a room on the right.
-        from jitcount.show.waiting import show_waiting  # noqa: PLC0415
+        from jitcount.show.progress import show_waiting  # noqa: PLC0415
 
         show_waiting(session.progress, session.wait)
 

@@ -1,1 +1,1 @@
-"""Shows what was found: tables for a terminal."""
+"""Shows what was found: functions that return `parts`, and one renderer a medium: `terminal`."""

@@ -1,10 +1,11 @@
-"""The costliest compiles of a whole run, as a table."""
+"""The costliest compiles of a whole run."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jitcount.show.text import render, seconds, table, times
+from jitcount.show.parts import Heading, Part, Seconds, Table, figures, words
+from jitcount.show.text import seconds, times
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -12,13 +13,21 @@ if TYPE_CHECKING:
     from jitcount.explain.compile import Compile
 
 
-def costliest(found: Mapping[str, Sequence[Compile]], most: int) -> str:
+def costliest(found: Mapping[str, Sequence[Compile]], most: int) -> list[Part]:
     """A headline with the totals of all tests, then the costliest compiles."""
     every = [(test, compiled) for test, compiles in found.items() for compiled in compiles]
-    rows = table("time", "function", "cause", "test", right=("time",))
-    for test, compiled in sorted(every, key=lambda pair: -pair[1].total_s)[:most]:
-        why = "; ".join(str(cause) for cause in compiled.causes)
-        rows.add_row(seconds(compiled.total_s), compiled.function, why, test)
     made = sum(not compiled.from_disk for _, compiled in every)
     total = seconds(sum(compiled.total_s for _, compiled in every))
-    return render(f"{times(made, 'compile')} in {times(len(found), 'test')}, {total}", rows)
+    rows = [
+        (
+            Seconds(compiled.total_s),
+            compiled.function,
+            "; ".join(str(cause) for cause in compiled.causes),
+            test,
+        )
+        for test, compiled in sorted(every, key=lambda pair: -pair[1].total_s)[:most]
+    ]
+    return [
+        Heading(f"{times(made, 'compile')} in {times(len(found), 'test')}, {total}"),
+        Table(figures("time") + words("function", "cause", "test"), rows),
+    ]

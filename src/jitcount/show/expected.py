@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jitcount.show.text import render, table
+from jitcount.show.parts import Count, Heading, Note, Part, Table, figures, words
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -12,23 +12,24 @@ if TYPE_CHECKING:
     from jitcount.explain.compile import Compile
 
 
-def differences_text(
+def differences(
     headline: str, expected: Mapping[str, int] | None, compiles: Sequence[Compile]
-) -> str:
+) -> list[Part]:
     """A failure as people read it; without `expected` all compiles are surplus."""
-    made = [c for c in compiles if not c.from_disk]
     found: dict[str, int] = {}
-    surplus = []
-    for compiled in made:
+    surplus: list[Part] = []
+    for compiled in compiles:
+        if compiled.from_disk:
+            continue
         found[compiled.function] = found.get(compiled.function, 0) + 1
         if found[compiled.function] > (expected or {}).get(compiled.function, 0):
-            surplus.append(compiled)
-    parts = [headline]
-    if expected is not None:
-        rows = table("function", "expected", "found", right=("expected", "found"))
-        for name in dict.fromkeys([*expected, *found]):
-            rows.add_row(name, str(expected.get(name, 0)), str(found.get(name, 0)))
-        parts.append(render(rows))
-    for compiled in surplus:
-        parts += [f"{compiled.call} at {compiled.call_site}", *compiled.reasons()]
-    return "\n".join(parts)
+            surplus.append(Note(f"{compiled.call} at {compiled.call_site}"))
+            surplus += [Note(line.strip(), depth=1) for line in compiled.reasons()]
+    if expected is None:
+        return [Heading(headline), *surplus]
+    rows = [
+        (name, Count(expected.get(name, 0)), Count(found.get(name, 0)))
+        for name in dict.fromkeys([*expected, *found])
+    ]
+    table = Table(words("function") + figures("expected", "found"), rows)
+    return [Heading(headline), table, *surplus]

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jitcount.explain.hotspots import Hotspot, hotspots
-from jitcount.show.text import render, seconds, table, times
+from jitcount.show.parts import Heading, Note, Part, Seconds, Table, figures, words
+from jitcount.show.text import seconds, times
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from jitcount.explain.causes import Cause
     from jitcount.explain.compile import Compile
-    from jitcount.show.table import Table
 
 # More rows than a person reads; the cheapest are left out.
 _MOST_ROWS = 50
@@ -22,31 +22,35 @@ _MOST_CAUSES = 4
 _MOST_ARRAYS = 6
 
 
-def log_table(compiles: Sequence[Compile], columns: int | None = None) -> str:
+def log_table(compiles: Sequence[Compile]) -> list[Part]:
     """A headline with the totals, the compiles in order, and what to fix first."""
     if not compiles:
-        return "nothing was compiled"
-    parts: list[str | Table] = [_headline(compiles), "", _rows(shown := _costliest(compiles))]
-    if left_out := len(compiles) - len(shown):
-        rest = sum(c.total_s for c in compiles) - sum(c.total_s for c in shown)
-        parts.append(f"… and {left_out} cheaper ones, {seconds(rest)} together")
+        return [Note("nothing was compiled")]
+    parts: list[Part] = [Heading(_headline(compiles)), _table(compiles)]
     if worst := hotspots(compiles)[:_MOST_HOTSPOTS]:
-        parts += ["", "Worth fixing first"]
-        parts += [line for hotspot in worst for line in _hotspot_lines(hotspot)]
-    return render(*parts, columns=columns)
+        parts.append(Heading("Worth fixing first"))
+        parts += [note for hotspot in worst for note in _notes(hotspot)]
+    return parts
 
 
-def _rows(compiles: Sequence[Compile]) -> Table:
-    rows = table("function", "signature", "time", "call site", "cause", right=("time",))
-    for compiled in compiles:
-        rows.add_row(
+def _table(compiles: Sequence[Compile]) -> Table:
+    shown = _costliest(compiles)
+    rows = [
+        (
             name_of(compiled),
             signature_of(compiled.signature),
-            seconds(compiled.total_s),
+            Seconds(compiled.total_s),
             compiled.call_site,
             _causes(compiled.causes),
         )
-    return rows
+        for compiled in shown
+    ]
+    left_out = ""
+    if more := len(compiles) - len(shown):
+        rest = sum(c.total_s for c in compiles) - sum(c.total_s for c in shown)
+        left_out = f"… and {more} cheaper ones, {seconds(rest)} together"
+    columns = words("function", "signature") + figures("time") + words("call site", "cause")
+    return Table(columns, rows, left_out)
 
 
 def signature_of(signature: Sequence[str]) -> str:
@@ -64,15 +68,15 @@ def _causes(causes: Sequence[Cause]) -> str:
     return f"{first}; and {len(causes) - _MOST_CAUSES + 1} more"
 
 
-def _hotspot_lines(hotspot: Hotspot) -> list[str]:
+def _notes(hotspot: Hotspot) -> list[Note]:
     cost = f"{times(hotspot.count, 'recompile')}, {seconds(hotspot.seconds)}"
-    lines = [f"  {hotspot.function} at {hotspot.call_site}: {cost}"]
-    lines += [f"    {cause}" for cause in hotspot.causes[:_MOST_CAUSES]]
+    below = list(hotspot.causes[:_MOST_CAUSES])
     if (more := len(hotspot.causes) - _MOST_CAUSES) > 0:
-        lines.append(f"    and {times(more, 'other change')}")
+        below.append(f"and {times(more, 'other change')}")
     if hotspot.advice:
-        lines.append(f"    → {hotspot.advice}")
-    return lines
+        below.append(f"→ {hotspot.advice}")
+    first = Note(f"{hotspot.function} at {hotspot.call_site}: {cost}", depth=1)
+    return [first, *(Note(text, depth=2) for text in below)]
 
 
 def _costliest(compiles: Sequence[Compile]) -> Sequence[Compile]:

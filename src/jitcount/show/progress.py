@@ -1,4 +1,7 @@
-"""Progress of long work: a bar on a terminal, plain lines in a log, on stderr."""
+"""How far long work is, on stderr: a bar on a terminal, plain lines in a log.
+
+The suite steps through work of its own; a recorder looks on while target compilers do theirs.
+"""
 
 from __future__ import annotations
 
@@ -10,42 +13,62 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-# In a log, a line so often, in seconds.
+# In a log, a line so often, in seconds; a bar moves more smoothly.
 _EVERY = 10.0
+_EVERY_ON_A_BAR = 0.1
 
 
 @contextlib.contextmanager
 def progress(what: str, total: int) -> Iterator[Callable[[str], None]]:
     """Show how far a work of so many steps is; call what is given after each, with its name."""
-    if sys.stderr is not None and sys.stderr.isatty():
-        with _bar(what, total) as step:
-            yield step
-    else:
-        yield _lines(what, total)
+    done = 0
+    last = time.monotonic()
+    with _bar(what, 0, total) as move:
+
+        def step(name: str) -> None:
+            nonlocal done, last
+            done += 1
+            if move is not None:
+                move(done, name)
+            elif (now := time.monotonic()) - last >= _EVERY:
+                last = now
+                _say(f"{what}: {done} of {total}, {name}")
+
+        yield step
+
+
+def show_waiting(so_far: Callable[[], tuple[int, int]], wait: Callable[[float], bool]) -> None:
+    """Show what `so_far` says, done and wanted, until `wait` says that all is there."""
+    done, wanted = so_far()
+    with _bar("compiling for targets", done, wanted, is_timed=True) as move:
+        if move is not None:
+            while not wait(_EVERY_ON_A_BAR):
+                move(so_far()[0], "")
+            return
+        _say(f"jitcount: {done} of {wanted} target compiles done")
+        while done < wanted:
+            wait(_EVERY)
+            done, wanted = so_far()
+            _say(f"jitcount: {done} of {wanted} target compiles done")
 
 
 @contextlib.contextmanager
-def _bar(what: str, total: int) -> Iterator[Callable[[str], None]]:
+def _bar(
+    what: str, done: int, total: int, *, is_timed: bool = False
+) -> Iterator[Callable[[int, str], None] | None]:
+    """What moves a bar, which ends with a step's name or with the time; in a log there is none."""
+    if sys.stderr is None or not sys.stderr.isatty():
+        yield None
+        return
     from rich.console import Console  # noqa: PLC0415 (slow to load)
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn  # noqa: PLC0415
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn  # noqa: PLC0415
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    shown = Progress(*columns, TextColumn("{task.fields[name]}"), console=Console(stderr=True), transient=True)  # fmt: skip  # noqa: E501
-    with shown:
-        task = shown.add_task(what, total=total, name="")
-        yield lambda name: shown.update(task, advance=1, name=name)
+    end = TimeElapsedColumn() if is_timed else "{task.fields[name]}"
+    columns = ("{task.description}", BarColumn(), MofNCompleteColumn(), end)
+    with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
+        task = shown.add_task(what, total=total, completed=done, name="")
+        yield lambda done, name: shown.update(task, completed=done, name=name)
 
 
-def _lines(what: str, total: int) -> Callable[[str], None]:
-    done = 0
-    last = time.monotonic()
-
-    def step(name: str) -> None:
-        nonlocal done, last
-        done += 1
-        now = time.monotonic()
-        if now - last >= _EVERY:
-            last = now
-            print(f"{what}: {done} of {total}, {name}", file=sys.stderr, flush=True)  # noqa: T201
-
-    return step
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)  # noqa: T201

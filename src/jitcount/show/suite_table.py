@@ -1,11 +1,13 @@
-"""What a run of the suite found, as text."""
+"""What a run of the suite found."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jitcount.ledger.findings import counts_text, share_of_bound, share_text
-from jitcount.show.text import render, seconds, table, times
+from jitcount.ledger.findings import counts_text, share_of_bound
+from jitcount.show.parts import Note, Part, Row, Seconds, Share, Table, figures, words
+from jitcount.show.target_table import distinct
+from jitcount.show.text import seconds, times
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -13,35 +15,42 @@ if TYPE_CHECKING:
     from jitcount.ledger.ledger import CaseEntry, Ledger
 
 
-def suite_text(ledger: Ledger, wrong: Mapping[str, Sequence[str]], took: float) -> str:
+def suite_table(ledger: Ledger, wrong: Mapping[str, Sequence[str]], took: float) -> list[Part]:
     """The cases as a table, then what is wrong, then a closing line."""
     targets = list(dict.fromkeys(t for entry in ledger.cases.values() for t in entry.targets))
     cached = ["cached"] if any(entry.figures for entry in ledger.cases.values()) else []
-    right = ("compile time", *cached, *targets)
-    rows = table("case", "class", "bound used", "compiles", *right, "", right=right)
+    rows: list[Row] = []
     for case, entry in ledger.cases.items():
         verdict = "unsupported" if entry.unsupported else "WRONG" if case in wrong else "holds"
-        rows.add_row(
-            case,
-            _classes(entry),
-            share_text(share_of_bound(entry)),
-            counts_text(entry.counts()),
-            seconds(sum(compiled.total_s for compiled in entry.compiles)),
-            *(seconds(entry.figures.get("cached_s", 0.0)) for _ in cached),
-            *(seconds(_seconds_on(entry, target)) for target in targets),
-            verdict,
+        rows.append(
+            (
+                case,
+                _classes(entry),
+                Share(share_of_bound(entry)),
+                counts_text(entry.counts()),
+                Seconds(sum(compiled.total_s for compiled in entry.compiles)),
+                *(Seconds(entry.figures.get("cached_s", 0.0)) for _ in cached),
+                *(Seconds(_seconds_on(entry, target)) for target in targets),
+                verdict,
+            )
         )
-    lines = [f"  {case}: {line}" for case, found in wrong.items() for line in found]
+    columns = words("case", "class", "bound used", "compiles")
+    columns += figures("compile time", *cached, *targets) + words("")
+    lines = [f"{case}: {line}" for case, found in wrong.items() for line in found]
     left_out = sum(bool(entry.unsupported) for entry in ledger.cases.values())
     held = len(ledger.cases) - len(wrong) - left_out
     closing = f"{times(held, 'case')} held, {len(wrong)} did not, {left_out} unsupported"
-    return render(rows, "", *lines, f"{closing}, in {seconds(took)}")
+    return [
+        Table(columns, rows),
+        *(Note(line, depth=1) for line in lines),
+        Note(f"{closing}, in {seconds(took)}"),
+    ]
 
 
 def _seconds_on(entry: CaseEntry, target: str) -> float:
-    """What a target's compiler took for all of a case; a program that came twice counts once."""
+    """What a target's compiler took for all of a case."""
     results = [compiled.on[target] for compiled in entry.compiles if target in compiled.on]
-    return sum({id(result): result.compile_s for result in results}.values())
+    return sum(result.compile_s for result in distinct(results))
 
 
 def _classes(entry: CaseEntry) -> str:

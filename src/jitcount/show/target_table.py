@@ -5,13 +5,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jitcount.show.log_table import name_of, signature_of
-from jitcount.show.text import render, seconds, table, times
+from jitcount.show.parts import (
+    Bytes,
+    Cell,
+    Heading,
+    Note,
+    Part,
+    Row,
+    Seconds,
+    Table,
+    figures,
+    words,
+)
+from jitcount.show.text import seconds, times
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from jitcount.explain.compile import Compile
-    from jitcount.show.table import Table
     from jitcount.targets.names import Target
     from jitcount.targets.result import OnTarget
 
@@ -20,70 +31,88 @@ _REFUSAL_COLUMNS = 60
 
 
 def targets_table(
-    rows: Sequence[tuple[Target, bool]], commands: Sequence[str] = (), columns: int | None = None
-) -> str:
+    targets: Sequence[tuple[Target, bool]], commands: Sequence[str] = ()
+) -> list[Part]:
     """All targets, each with whether it is installed, and the commands for those that are not."""
-    shown = table("target", "chip", "smallest", "installed")
-    for target, is_installed in rows:
+    rows = []
+    for target, is_installed in targets:
         chip, installed = target.chip, "yes" if is_installed else "no"
-        shown.add_row(target.name, chip.description, chip.smallest, installed)
+        rows.append((target.name, chip.description, chip.smallest, installed))
     note = "With a size: tpu:v5e:16x16, cuda:h100:8; without, as large as a program needs."
-    return render(shown, "", note, *commands, columns=columns)
+    table = Table(words("target", "chip", "smallest", "installed"), rows)
+    return [table, Note(note), *map(Note, commands)]
 
 
-def target_tables(compiles: Sequence[Compile], columns: int | None = None) -> str:
+def target_tables(compiles: Sequence[Compile]) -> list[Part]:
     """For each target, what its compiler said of each program; nothing without targets."""
-    names = list(dict.fromkeys(name for compiled in compiles for name in compiled.on))
-    parts: list[str | Table] = []
-    for name in names:
+    parts: list[Part] = []
+    for name in dict.fromkeys(name for compiled in compiles for name in compiled.on):
         found = [(compiled, compiled.on[name]) for compiled in compiles if name in compiled.on]
-        parts += ["", _headline(name, [result for _, result in found]), "", _rows(found)]
-    return render(*parts[1:], columns=columns) if parts else ""
+        headline = _headline(name, [[result for _, result in found]])
+        parts += [Heading(headline), _table(found)]
+    return parts
 
 
-def targets_summary(found: Mapping[str, Sequence[Compile]]) -> str:
+def targets_summary(found: Mapping[str, Sequence[Compile]]) -> list[Part]:
     """For each target, how much its compiler made of all tests, and what it refused."""
-    totals: dict[str, list[OnTarget]] = {}
+    results: dict[str, dict[str, list[OnTarget]]] = {}
     refused = []
     for test, compiles in found.items():
         for compiled in compiles:
             for name, result in compiled.on.items():
-                totals.setdefault(name, []).append(result)
+                results.setdefault(name, {}).setdefault(test, []).append(result)
                 if result.error is not None:
                     call = f"{compiled.function}({signature_of(compiled.signature)})"
-                    refused.append(f"  {name}, {test}: {call}: {shortened(result.error)}")
-    lines = [_headline(name, results) for name, results in totals.items()]
-    return "\n".join([*lines, *refused]) or "nothing was compiled"
+                    refused.append(f"{name}, {test}: {call}: {shortened(result.error)}")
+    lines = [_headline(name, by_test.values()) for name, by_test in results.items()]
+    notes: list[Part] = [*map(Note, lines), *(Note(line, depth=1) for line in refused)]
+    return notes or [Note("nothing was compiled")]
 
 
-def _headline(name: str, results: Sequence[OnTarget]) -> str:
-    # A program that came twice was compiled once: the results are the same object.
-    made = {id(r): r for r in results if r.error is None}.values()
-    refused = sum(result.error is not None for result in results)
+def _headline(name: str, blocks: Iterable[Sequence[OnTarget]]) -> str:
+    """The sums of blocks: each was recorded alone, so that each had a program compiled anew."""
+    made, refused = [], 0
+    for results in blocks:
+        made += [result.compile_s for result in distinct(results) if result.error is None]
+        refused += sum(result.error is not None for result in results)
     also = f", {refused} not compiled" if refused else ""
-    total = seconds(sum(result.compile_s for result in made))
-    return f"On {name}: {times(len(made), 'compile')} in {total}{also}"
+    return f"On {name}: {times(len(made), 'compile')} in {seconds(sum(made))}{also}"
 
 
-def _rows(found: Sequence[tuple[Compile, OnTarget]]) -> Table:
+def distinct(results: Sequence[OnTarget]) -> list[OnTarget]:
+    """What a compiler was asked for in one block: a program that came twice counts once."""
+    pairs = zip(results, _are_repeated(results), strict=True)
+    return [result for result, is_again in pairs if not is_again]
+
+
+def _are_repeated(results: Iterable[OnTarget]) -> list[bool]:
+    """Of each result, whether it is that of a program that came before.
+
+    By fingerprint and not by identity, which is lost on the way to a file or another process.
+    """
+    seen: set[tuple[str, str]] = set()
+    repeated = []
+    for result in results:
+        program = (result.target, result.fingerprint)
+        repeated.append(program in seen)
+        if result.fingerprint:
+            seen.add(program)
+    return repeated
+
+
+def _table(found: Sequence[tuple[Compile, OnTarget]]) -> Table:
     is_estimated = any(result.estimated_s is not None for _, result in found)
-    figures = ("compile", "memory", *(("estimate",) if is_estimated else ()))
-    rows = table("function", "signature", *figures, "note", right=figures)
-    first: dict[int, None] = {}
-    for compiled, result in found:
-        is_again = id(result) in first
-        first[id(result)] = None
-        cells = [name_of(compiled), signature_of(compiled.signature)]
+    names = ("compile", "memory", *(("estimate",) if is_estimated else ()))
+    rows: list[Row] = []
+    repeated = _are_repeated(result for _, result in found)
+    for (compiled, result), is_again in zip(found, repeated, strict=True):
+        cells: list[Cell] = [Seconds(result.compile_s), Bytes(result.memory_bytes)]
+        cells += [Seconds(result.estimated_s)] if is_estimated else []
+        note = "the same program" if is_again else ""
         if result.error is not None:
-            cells += ["", "", ""] if is_estimated else ["", ""]
-            cells.append(shortened(result.error))
-        else:
-            cells += [seconds(result.compile_s), size(result.memory_bytes)]
-            if is_estimated:
-                cells.append("" if result.estimated_s is None else seconds(result.estimated_s))
-            cells.append("the same program" if is_again else "")
-        rows.add_row(*cells)
-    return rows
+            cells, note = [""] * len(names), shortened(result.error)
+        rows.append((name_of(compiled), signature_of(compiled.signature), *cells, note))
+    return Table(words("function", "signature") + figures(*names) + words("note"), rows)
 
 
 def shortened(error: str) -> str:
@@ -94,19 +123,3 @@ def shortened(error: str) -> str:
     """
     line = error.splitlines()[0]
     return line if len(line) <= _REFUSAL_COLUMNS else f"{line[: _REFUSAL_COLUMNS - 1]}…"
-
-
-def size(number: int | None) -> str:
-    """Bytes in the unit that reads best.
-
-    >>> size(12), size(36864), size(16935682048), size(None)
-    ('12 B', '36 KiB', '15.8 GiB', '')
-    """
-    if number is None:
-        return ""
-    value = float(number)
-    for unit in ("B", "KiB", "MiB"):
-        if value < 1024:
-            return f"{value:.3g} {unit}"
-        value /= 1024
-    return f"{value:.3g} GiB"

@@ -1,43 +1,44 @@
-"""Plain text, with tables, at the width of whoever reads it."""
+"""Figures in words, the same in every medium."""
 
 from __future__ import annotations
 
-import os
-import sys
-from typing import TextIO
+from jitcount.show.parts import Bytes, Cell, Count, Ratio, Seconds, Share, Ulps
 
-from jitcount.show.table import Table
-
-# Where nobody watches (a pipe, a file, a CI log) nothing should be folded to fit.
-_UNWATCHED = 1000
+# Past these, a distance is no longer counted.
+_FAR = 10_000
 
 
-def width(stream: TextIO | None = None) -> int:
-    """Columns of the terminal that `stream` (stdout) is; a pipe has as many as the text wants.
+def cell_text(cell: Cell) -> str:
+    r"""A cell as it is read.
 
-    COLUMNS in the environment says otherwise, for a terminal and for a pipe.
+    >>> cell_text(Seconds(0.0451)), cell_text(Ratio(1.357)), cell_text(Bytes(None))
+    ('45.1 ms', '1.36\xd7', '')
+    >>> cell_text(("≈", Ulps(1234), Ratio(1.357, digits=1)))
+    '≈ 1,234 1.4\xd7'
     """
-    asked = os.environ.get("COLUMNS", "")
-    if asked.isdigit() and int(asked):
-        return int(asked)
-    try:
-        return os.get_terminal_size((stream or sys.stdout).fileno()).columns or _UNWATCHED
-    except (AttributeError, OSError, ValueError):  # no stream, no terminal, closed
-        return _UNWATCHED
+    match cell:
+        case str():
+            shown = cell
+        case tuple():
+            shown = " ".join(map(cell_text, cell))
+        case Share(value):
+            # Only ledgers have these, and need what it takes to judge them.
+            from jitcount.ledger.findings import share_text  # noqa: PLC0415
 
-
-def render(*parts: str | Table, columns: int | None = None) -> str:
-    """Text without colour codes, without trailing blanks, without a final line break."""
-    columns = columns or width()
-    lines: list[str] = []
-    for part in parts:
-        lines += part.lines(columns) if isinstance(part, Table) else part.splitlines() or [""]
-    return "\n".join(line.rstrip() for line in lines)
-
-
-def table(*columns: str, right: tuple[str, ...] = ()) -> Table:
-    """An empty table in the house style; the columns named in `right` hold figures."""
-    return Table(columns, right)
+            shown = share_text(value)
+        case Seconds(None) | Bytes(None) | Ratio(None):
+            shown = ""
+        case Seconds(value) if value is not None:
+            shown = seconds(value)
+        case Bytes(value) if value is not None:
+            shown = size(value)
+        case Ratio(value, digits):
+            shown = f"{value:.{digits}f}×"
+        case Ulps(value):
+            shown = f"{value:,}" if value < _FAR else "far"
+        case Count(value):
+            shown = str(value)
+    return shown
 
 
 def seconds(value: float) -> str:
@@ -50,6 +51,20 @@ def seconds(value: float) -> str:
         if value >= scale:
             return f"{value / scale:.3g} {unit}"
     return "0"
+
+
+def size(number: int) -> str:
+    """Bytes in the unit that reads best.
+
+    >>> size(12), size(36864), size(16935682048)
+    ('12 B', '36 KiB', '15.8 GiB')
+    """
+    value = float(number)
+    for unit in ("B", "KiB", "MiB"):
+        if value < 1024:
+            return f"{value:.3g} {unit}"
+        value /= 1024
+    return f"{value:.3g} GiB"
 
 
 def times(number: int, thing: str) -> str:

@@ -34,7 +34,7 @@ def run_suite(
     targets: Sequence[str] = (),
     after: Callable[[Case, CaseEntry], None],
 ) -> Ledger:
-    """Run cases one by one; `after` each, someone may look at what it gave."""
+    """Run cases one by one; `after` is told what each gave."""
     found = {}
     for case in cases:
         found[case.id] = run_case(case, timed=timed, targets=targets)

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING
 
 import jax
 
-from jitcount.show.text import render, table
+from jitcount.show.parts import Count, Note, Part, Row, Table, figures, words
+from jitcount.show.terminal import render
 from jitcount.suite.catalogue import CATALOGUE
 from jitcount.suite.cause_case import CauseCase, causes_found, is_right, run_cause_case
 
@@ -41,6 +42,9 @@ _JAX_SAYS = {
     "jit-options": r"donat|option|[Ss]tatic",
     "caches-cleared": r"clear|evict",
 }
+
+# As in a kept score.
+_EXPLAINERS = ("jitcount", "jax")
 
 
 class _Lines(logging.Handler):
@@ -113,22 +117,28 @@ def score() -> dict[str, dict[str, bool]]:
     return found
 
 
-def score_table(found: dict[str, dict[str, bool]]) -> str:
+def score_table(found: dict[str, dict[str, bool]]) -> list[Part]:
     """Each case with both answers, and the sums."""
-    rows = table("recompile", "jitcount", "JAX")
-    for name, right in found.items():
-        rows.add_row(name, *("right" if right[who] else "–" for who in ("jitcount", "jax")))
-    ours, theirs = (sum(right[who] for right in found.values()) for who in ("jitcount", "jax"))
-    return render(rows, "", f"right, of {len(found)}: jitcount {ours}, JAX {theirs}")
+    rows: list[Row] = [
+        (name, *("right" if right[who] else "–" for who in _EXPLAINERS))
+        for name, right in found.items()
+    ]
+    ours, theirs = _sums(found)
+    note = Note(f"right, of {len(found)}: jitcount {ours}, JAX {theirs}")
+    return [Table(words("recompile", "jitcount", "JAX"), rows), note]
 
 
-def releases_table(kept: dict[str, dict[str, dict[str, bool]]]) -> str:
+def releases_table(kept: dict[str, dict[str, dict[str, bool]]]) -> list[Part]:
     """The sums of several releases."""
-    rows = table("JAX", "recompiles", "jitcount is right", "JAX is right", right=("recompiles",))
-    for release, found in kept.items():
-        sums = [sum(right[who] for right in found.values()) for who in ("jitcount", "jax")]
-        rows.add_row(release, str(len(found)), *map(str, sums))
-    return render(rows)
+    rows: list[Row] = [
+        (release, Count(len(found)), *map(Count, _sums(found))) for release, found in kept.items()
+    ]
+    columns = words("JAX") + figures("recompiles") + words("jitcount is right", "JAX is right")
+    return [Table(columns, rows)]
+
+
+def _sums(found: dict[str, dict[str, bool]]) -> list[int]:
+    return [sum(right[who] for right in found.values()) for who in _EXPLAINERS]
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -140,13 +150,13 @@ def main(arguments: list[str] | None = None) -> int:
     if asked.join:
         loaded = [json.loads(path.read_text()) for path in asked.join]
         kept = {one["jax"]: one["score"] for one in loaded}
-        print(releases_table(kept))  # noqa: T201
+        print(render(releases_table(kept)))  # noqa: T201
         found = {
             f"{release} {name}": right for release in kept for name, right in kept[release].items()
         }
     else:
         found = score()
-        print(score_table(found))  # noqa: T201
+        print(render(score_table(found)))  # noqa: T201
         if asked.json:
             asked.json.write_text(json.dumps({"jax": jax.__version__, "score": found}, indent=1))
     return 0 if all(right["jitcount"] for right in found.values()) else 1

@@ -6,6 +6,7 @@ from typing import ClassVar
 import pytest
 
 from jitcount.show.target_table import targets_table
+from jitcount.show.terminal import render
 from jitcount.targets.chips import CHIPS
 from jitcount.targets.chips.chip import Chip, Machine, Plugin, Tool, sides
 from jitcount.targets.installed import PLUGINS, is_installed, require_installed
@@ -67,7 +68,7 @@ def test_a_new_kind_of_chip_is_one_class() -> None:
     assert topology(ABACUS, 10) == {"platform": "beads", "topology_name": "()10"}
     with pytest.raises(ValueError, match=r"and beads:ten has 10$"):
         topology(ABACUS, 11)
-    assert "beads:ten   An abacus   1          no" in targets_table([(ABACUS, False)], columns=80)
+    assert "beads:ten   An abacus   1          no" in render(targets_table([(ABACUS, False)]), 80)
 
 
 def test_a_compiler_without_its_tool_is_not_installed() -> None:

@@ -1,0 +1,113 @@
+"""What is shown, before it is text: headings, notes, and tables with typed cells.
+
+The tables of this room are made of these, and a renderer makes a medium's text of them: `terminal`.
+A figure stays a figure until then, so that a page can sort by it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """What the parts below are about, in a line."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A line; what belongs to a line above is one deeper."""
+
+    text: str
+    depth: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Seconds:
+    """A duration; None where there is none, as in other figures: the cell stays empty."""
+
+    value: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Bytes:
+    """A size in memory."""
+
+    value: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """One duration against another."""
+
+    value: float | None
+    digits: int = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """So many."""
+
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ulps:
+    """How far a value is from another, in units in the last place."""
+
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """How much of a bound is used; None where the result is exact."""
+
+    value: float | None
+
+
+Figure = Seconds | Bytes | Ratio | Count | Ulps | Share
+
+# A word, a figure, or several of them side by side.
+Cell = str | Figure | tuple[str | Figure, ...]
+Row = tuple[Cell, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column; figures stand right, and are never folded."""
+
+    name: str
+    is_figure: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows with a cell for each column."""
+
+    columns: Sequence[Column]
+    rows: Sequence[Row]
+    left_out: str = ""
+    """Of rows that are not there, a line directly below."""
+
+
+Part = Heading | Note | Table
+
+
+def words(*names: str) -> tuple[Column, ...]:
+    """Columns of words.
+
+    >>> words("function") + figures("time")
+    (Column(name='function', is_figure=False), Column(name='time', is_figure=True))
+    """
+    return tuple(Column(name) for name in names)
+
+
+def figures(*names: str) -> tuple[Column, ...]:
+    """Columns of figures."""
+    return tuple(Column(name, is_figure=True) for name in names)

@@ -4,13 +4,12 @@ import ast
 import doctest
 import importlib
 import pkgutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 import jitcount
+from tests.helpers import Finished, python
 
 SOURCE = Path(jitcount.__file__).parent
 MODULES = sorted(
@@ -18,10 +17,8 @@ MODULES = sorted(
 )
 
 
-def run(code: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(  # noqa: S603
-        [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=False
-    )
+def run(code: str) -> Finished:
+    return python("-W", "error", "-c", code)
 
 
 def test_importing_initialises_no_backend_and_prints_nothing() -> None:

@@ -19,10 +19,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command: 0 good, 1 a difference or a failure found, 2 bad usage."""
     asked = _parser().parse_args(arguments)
     try:
-        return int(asked.do(asked))
+        code = int(asked.do(asked))
+        sys.stdout.flush()  # here, and not at the end of the process, where nobody could help
     except BrokenPipeError:  # the reader has seen enough: jitcount compare ... | head
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+    return code
 
 
 def _parser() -> argparse.ArgumentParser:

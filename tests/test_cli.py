@@ -1,10 +1,7 @@
 """The command in real processes: a program runs as ever, and is counted beside."""
 
 import json
-import os
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -12,6 +9,7 @@ import pytest
 
 from jitcount.cli import main
 from jitcount.targets.names import TARGETS
+from tests.helpers import jitcount, python, running, wait_until
 
 PROGRAM = """
 import sys
@@ -30,27 +28,11 @@ main()
 """
 
 
-def run(directory: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(  # noqa: S603
-        [sys.executable, *arguments],
-        cwd=directory,
-        env=os.environ | environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
-def jitcount(directory: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return run(directory, "-m", "jitcount", *arguments)
-
-
 def test_a_script_runs_as_ever_and_its_compiles_are_shown_beside(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(PROGRAM)
-    plain = run(tmp_path, "train.py", "--lr", "0.1")
-    counted = jitcount(
-        tmp_path, "run", "--live", "--max", "1", "--ledger", "out.json", "train.py", "--lr", "0.1"
-    )
+    plain = python("train.py", "--lr", "0.1", cwd=tmp_path)
+    options = ("--live", "--max", "1", "--ledger", "out.json")
+    counted = jitcount("run", *options, "train.py", "--lr", "0.1", cwd=tmp_path)
     assert counted.stdout == plain.stdout
     assert counted.returncode == 1
     first, *_, last = counted.stderr.splitlines()
@@ -64,10 +46,8 @@ def test_a_script_runs_as_ever_and_its_compiles_are_shown_beside(tmp_path: Path)
 
 def test_a_module_runs_as_with_python_m(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(PROGRAM)
-    plain, counted = (
-        run(tmp_path, "-m", "train", "a"),
-        jitcount(tmp_path, "run", "-m", "train", "a"),
-    )
+    plain = python("-m", "train", "a", cwd=tmp_path)
+    counted = jitcount("run", "-m", "train", "a", cwd=tmp_path)
     assert counted.stdout == plain.stdout
     assert counted.returncode == 0
     assert counted.stderr.startswith("2 compiles in ")
@@ -76,7 +56,8 @@ def test_a_module_runs_as_with_python_m(tmp_path: Path) -> None:
 @pytest.mark.parametrize("end", ["sys.exit(3)", "sys.exit('no')", "1 / 0"])
 def test_the_exit_code_and_the_error_are_the_programs(tmp_path: Path, end: str) -> None:
     (tmp_path / "train.py").write_text(f"import sys\ndef main():\n    {end}\nmain()\n")
-    plain, counted = run(tmp_path, "train.py"), jitcount(tmp_path, "run", "train.py")
+    plain = python("train.py", cwd=tmp_path)
+    counted = jitcount("run", "train.py", cwd=tmp_path)
     assert counted.returncode == plain.returncode
     error = plain.stderr.replace(str(tmp_path / "train.py"), "train.py")
     shown = counted.stderr.replace(str(tmp_path / "train.py"), "train.py")
@@ -87,17 +68,11 @@ def test_ctrl_c_ends_the_program_and_the_summary_is_shown(tmp_path: Path) -> Non
     (tmp_path / "train.py").write_text(
         "import pathlib, time\npathlib.Path('ready').touch()\ntime.sleep(60)\n"
     )
-    process = subprocess.Popen(
-        [sys.executable, "-m", "jitcount", "run", "train.py"],
-        cwd=tmp_path,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    while not (tmp_path / "ready").exists():
-        time.sleep(0.05)
-    time.sleep(0.2)
-    process.send_signal(signal.SIGINT)
-    _, stderr = process.communicate(timeout=30)
+    with running("-m", "jitcount", "run", "train.py", cwd=tmp_path) as process:
+        wait_until((tmp_path / "ready").exists, process)
+        time.sleep(0.2)
+        process.send_signal(signal.SIGINT)
+        _, stderr = process.communicate(timeout=30)
     assert process.returncode == -signal.SIGINT
     assert stderr.endswith("KeyboardInterrupt\nnothing was compiled\n")
 
@@ -122,18 +97,20 @@ def test_bad_usage_is_one_clear_line_and_exit_2(
 
 def test_the_variable_gives_the_summary_to_any_program(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(PROGRAM)
-    assert run(tmp_path, "train.py", JITCOUNT="1").stderr.startswith("2 compiles in ")
-    assert run(tmp_path, "train.py", JITCOUNT="0").stderr == ""
+    counted = python("train.py", cwd=tmp_path, env={"JITCOUNT": "1"})
+    plain = python("train.py", cwd=tmp_path, env={"JITCOUNT": "0"})
+    assert counted.stderr.startswith("2 compiles in ")
+    assert (plain.stderr, plain.stdout) == ("", counted.stdout)
 
 
 def test_the_variable_leaves_a_program_without_jax_alone(tmp_path: Path) -> None:
     (tmp_path / "other.py").write_text("import sys; assert 'jax' not in sys.modules")
-    done = run(tmp_path, "other.py", JITCOUNT="1")
+    done = python("other.py", cwd=tmp_path, env={"JITCOUNT": "1"})
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_the_targets_are_listed(tmp_path: Path) -> None:
-    done = jitcount(tmp_path, "targets")
+def test_the_targets_are_listed() -> None:
+    done = jitcount("targets")
     assert done.returncode == 0
     names = [line.split()[0] for line in done.stdout.splitlines() if ":" in line.split(" ")[0]]
     assert names == [target.name for target in TARGETS]
@@ -141,8 +118,9 @@ def test_the_targets_are_listed(tmp_path: Path) -> None:
 
 def test_a_program_is_compiled_for_targets_too(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(PROGRAM)
-    plain = run(tmp_path, "train.py")
-    counted = jitcount(tmp_path, "run", "--target", "cpu", "--ledger", "out.json", "train.py")
+    plain = python("train.py", cwd=tmp_path)
+    options = ("--target", "cpu", "--ledger", "out.json")
+    counted = jitcount("run", *options, "train.py", cwd=tmp_path)
     assert (counted.stdout, counted.returncode) == (plain.stdout, 0)
     assert "\nOn cpu: 2 compiles in " in counted.stderr
     compiles = json.loads((tmp_path / "out.json").read_text())["cases"]["train.py"]["compiles"]

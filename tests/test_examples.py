@@ -1,12 +1,8 @@
 """Each example runs as its docstring says, and shows what it is there to show."""
 
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
-ROOT = Path(__file__).parents[1]
+from tests.helpers import ROOT, jitcount
 
 SHOWN = {
     "weak_type.py": [
@@ -35,13 +31,7 @@ def test_every_example_is_run_here() -> None:
 
 @pytest.mark.parametrize("name", SHOWN)
 def test_an_example_shows_what_it_is_there_for(name: str) -> None:
-    done = subprocess.run(  # noqa: S603
-        [sys.executable, "-m", "jitcount", "run", f"examples/{name}"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = jitcount("run", f"examples/{name}", cwd=ROOT)
     assert done.returncode == 0
     for line in SHOWN[name]:
         assert line in done.stdout + done.stderr, done.stdout + done.stderr

@@ -3,14 +3,13 @@
 import importlib.util
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+from tests.helpers import ROOT, nox
 
 
 @pytest.fixture(scope="session")
@@ -22,24 +21,6 @@ def noxfile() -> ModuleType:
     sys.modules["noxfile"] = module  # dataclasses look themselves up
     spec.loader.exec_module(module)
     return module
-
-
-def nox(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(  # noqa: S603
-        [
-            sys.executable,
-            "-m",
-            "nox",
-            "--noxfile",
-            str(ROOT / "noxfile.py"),
-            "--script-mode=none",
-            *arguments,
-        ],
-        env=os.environ | {"NO_COLOR": "1"} | environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
 
 
 def test_every_backend_has_tests_and_benchmarks() -> None:
@@ -161,9 +142,7 @@ def test_a_session_without_its_device_fails_before_it_installs_anything(kind: st
 
 def test_a_wrong_cuda_release_is_refused(tmp_path: Path) -> None:
     fake_nvidia_smi(tmp_path, 'echo "GPU 0: NVIDIA H100"')
-    done = nox(
-        "-s", "tests-gpu", "--no-venv",
-        PATH=f"{tmp_path}{os.pathsep}{os.environ['PATH']}", JITCOUNT_CUDA="11",
-    )  # fmt: skip
+    path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
+    done = nox("-s", "tests-gpu", "--no-venv", env={"PATH": path, "JITCOUNT_CUDA": "11"})
     assert done.returncode == 1
     assert "JITCOUNT_CUDA is '11'; it can be 12 or 13" in done.stderr

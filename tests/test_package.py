@@ -3,14 +3,16 @@
 import ast
 import doctest
 import importlib
+import pickle
 import pkgutil
-import subprocess
-import sys
+import re
+from importlib import metadata
 from pathlib import Path
 
 import pytest
 
 import jitcount
+from tests.helpers import ROOT, Finished, python
 
 SOURCE = Path(jitcount.__file__).parent
 MODULES = sorted(
@@ -18,10 +20,8 @@ MODULES = sorted(
 )
 
 
-def run(code: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(  # noqa: S603
-        [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=False
-    )
+def run(code: str) -> Finished:
+    return python("-W", "error", "-c", code)
 
 
 def test_importing_initialises_no_backend_and_prints_nothing() -> None:
@@ -38,6 +38,104 @@ def test_importing_loads_no_library_that_only_printing_needs() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.parametrize("module", ["jitcount", "jitcount_pytest", "jitcount_autostart"])
+def test_importing_does_not_import_jax(module: str) -> None:
+    done = run(f"import sys, {module}; assert 'jax' not in sys.modules")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+# --- The public names, which are looked up when they are used
+
+
+@pytest.mark.parametrize(
+    "use",
+    ["import jitcount; jitcount.record", "from jitcount import record", "from jitcount import *"],
+)
+def test_a_name_is_there_however_it_is_asked_for(use: str) -> None:
+    done = run(f"{use}\nimport sys, jitcount\nassert 'record' in vars(jitcount)")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_name_that_is_not_there_is_said_as_ever() -> None:
+    with pytest.raises(AttributeError) as raised:
+        jitcount.recrod  # type: ignore[attr-defined]  # noqa: B018
+    assert str(raised.value) == "module 'jitcount' has no attribute 'recrod'"
+    done = run("from jitcount import recrod")
+    assert "ImportError: cannot import name 'recrod' from 'jitcount'" in done.stderr
+
+
+def test_an_editor_is_shown_the_public_names_before_any_is_used() -> None:
+    done = run("import jitcount; print(*dir(jitcount))")
+    assert {*jitcount.__all__, "__version__"} <= set(done.stdout.split())
+
+
+def test_type_checkers_read_the_names_where_they_are() -> None:
+    (block,) = [
+        node
+        for node in ast.parse((SOURCE / "__init__.py").read_text()).body
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+    ]
+    read = {
+        alias.name: node.module
+        for node in block.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    assert read == {name: f"jitcount.{home}" for name, home in jitcount._HOMES.items()}
+    assert sorted(read) == sorted(jitcount.__all__)
+
+
+def test_a_class_can_be_pickled() -> None:
+    for kind in jitcount.Cause, jitcount.Compile, jitcount.RecompileError:
+        assert pickle.loads(pickle.dumps(kind)) is kind  # noqa: S301
+
+
+def test_the_version_is_the_one_that_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert jitcount.__version__ == metadata.version("jitcount")
+
+    def not_installed(name: str) -> str:
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.delattr(jitcount, "__version__")
+    monkeypatch.setattr(metadata, "version", not_installed)
+    assert jitcount.__version__ == "0+unknown"
+    monkeypatch.delattr(jitcount, "__version__")
+
+
+# --- The history, which starts at the import
+
+WARM_UP = """
+import numpy as np
+step = jax.jit(lambda x: 2 * x)
+step(np.ones(3))
+try:
+    with jitcount.freeze():
+        step(np.ones(5))
+except jitcount.RecompileError as error:
+    print(error.causes[0].kind)
+"""
+
+
+@pytest.mark.parametrize(
+    "imports",
+    [
+        "import jitcount; import jax",
+        "import jax; import jitcount",
+        "import jitcount; import jax.numpy; import jax",
+        "import jitcount, importlib.util; importlib.util.find_spec('jax'); import jax",
+        "from jitcount import freeze; import jax, jitcount",
+        "import jitcount.problem, jax",
+        "import jitcount.observe.values, jax; jitcount.record",
+    ],
+)
+def test_what_is_compiled_after_the_import_is_known_later(imports: str) -> None:
+    done = run(imports + WARM_UP)
+    assert (done.stdout, done.stderr) == ("shape\n", "")
+
+
+# --- What holds in every module
+
+
 @pytest.mark.parametrize("name", MODULES)
 def test_examples_in_docstrings_run(name: str) -> None:
     assert doctest.testmod(importlib.import_module(name)).failed == 0
@@ -50,6 +148,7 @@ def test_every_public_name_has_an_example(name: str) -> None:
 
 # The way the data takes, left to right: a room knows itself and those to its left.
 ROOMS = [
+    "_after_jax",
     "_jax",
     "observe",
     "targets",
@@ -96,3 +195,11 @@ def test_each_room_knows_only_those_to_its_left() -> None:
 def test_only_one_file_touches_jaxs_private_parts() -> None:
     touching = {file.parent.name for file in SOURCE.rglob("*.py") if "jax._src" in file.read_text()}
     assert touching == {"_jax"}
+
+
+def test_every_file_that_a_comment_or_docstring_names_is_there() -> None:
+    place = re.compile(r"\b(?:benchmarks|tests|src)/[\w./-]*\w")
+    files = (file for file in (ROOT / "src").rglob("*.py"))
+    named = {named: file for file in files for named in place.findall(file.read_text())}
+    assert "benchmarks/variants.py" in named
+    assert {name: file for name, file in named.items() if not (ROOT / name).exists()} == {}

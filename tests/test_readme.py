@@ -3,7 +3,6 @@
 import contextlib
 import io
 import re
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -11,8 +10,8 @@ import pytest
 
 from jitcount.explain.hub import hub
 from jitcount.ledger.environment import environment
+from tests.helpers import ROOT
 
-ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
 
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)

@@ -1,15 +1,14 @@
 """The workflows call sessions that exist, and never run a stranger's code on one's own hardware."""
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-ROOT = Path(__file__).parents[1]
+from tests.helpers import ROOT, nox
+
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 
 
@@ -35,12 +34,7 @@ def sessions_named_in(workflow: dict[Any, Any]) -> set[str]:
 
 
 def existing_sessions() -> set[str]:
-    listed = subprocess.run(  # noqa: S603
-        [sys.executable, "-m", "nox", "-l", "--noxfile", str(ROOT / "noxfile.py"),
-         "--script-mode=none"],
-        capture_output=True, text=True, check=True,
-    ).stdout  # fmt: skip
-    return set(re.findall(r"^[*-] (\S+) ->", listed, re.MULTILINE))
+    return set(re.findall(r"^[*-] (\S+) ->", nox("-l").stdout, re.MULTILINE))
 
 
 def test_there_are_workflows() -> None:

@@ -1,14 +1,26 @@
 """jitcount counts, explains and prices every compile that a JAX program makes.
 
-Importing it initialises no backend, prints nothing and changes no setting of JAX's.
+Importing it initialises no backend, prints nothing and changes no setting of JAX's. It does not
+import JAX either: the names below are looked up when they are used. But it listens from here on,
+or from when the program itself imports JAX, so that later it can be said what has changed since.
 """
 
-from jitcount.explain.causes import Cause
-from jitcount.explain.compile import Compile
-from jitcount.problem import cache_independent_count
-from jitcount.recorder.guard import RecompileError, freeze, max_compiles
-from jitcount.recorder.log import CompileLog
-from jitcount.recorder.record import record
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+from jitcount._after_jax import after_import_of_jax
+
+if TYPE_CHECKING:
+    from jitcount.explain.causes import Cause
+    from jitcount.explain.compile import Compile
+    from jitcount.problem import cache_independent_count
+    from jitcount.recorder.guard import RecompileError, freeze, max_compiles
+    from jitcount.recorder.log import CompileLog
+    from jitcount.recorder.record import record
+
+    __version__: str
 
 __all__ = [
     "Cause",
@@ -20,3 +32,51 @@ __all__ = [
     "max_compiles",
     "record",
 ]
+
+# Where each name is; what type checkers and editors read stands above, and a test compares.
+_HOMES = {
+    "Cause": "explain.causes",
+    "Compile": "explain.compile",
+    "CompileLog": "recorder.log",
+    "RecompileError": "recorder.guard",
+    "cache_independent_count": "problem",
+    "freeze": "recorder.guard",
+    "max_compiles": "recorder.guard",
+    "record": "recorder.record",
+}
+
+
+def _listen() -> None:
+    """Start to listen to JAX, which this imports."""
+    importlib.import_module("jitcount.explain.hub")
+
+
+if not TYPE_CHECKING:  # a type checker would take every misspelt name for one of these
+
+    def __getattr__(name: str) -> object:
+        if name == "__version__":
+            value = _version()
+        elif name in _HOMES:
+            _listen()
+            value = getattr(importlib.import_module(f"jitcount.{_HOMES[name]}"), name)
+        else:
+            raise AttributeError(f"module 'jitcount' has no attribute {name!r}")
+        globals()[name] = value
+        return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, "__version__"})
+
+
+def _version() -> str:
+    """The version that is installed; of a copy that is not, there is none to tell."""
+    from importlib import metadata  # noqa: PLC0415 (only who asks pays for it)
+
+    try:
+        return metadata.version("jitcount")
+    except metadata.PackageNotFoundError:
+        return "0+unknown"
+
+
+after_import_of_jax(_listen)

@@ -2,34 +2,25 @@
 
 from __future__ import annotations
 
-import argparse
+import importlib
 import os
 import sys
 from typing import TYPE_CHECKING
 
-from jitcount.commands import compare, run, suite, targets
+from jitcount.commands.arguments import parse
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_COMMANDS = (run, suite, compare, targets)
-
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command: 0 good, 1 a difference or a failure found, 2 bad usage."""
-    asked = _parser().parse_args(arguments)
+    asked = parse(arguments)
+    command = importlib.import_module(f"jitcount.commands.{asked.command}")
     try:
-        return int(asked.do(asked))
+        code: int = command.main(asked)
+        sys.stdout.flush()  # here, and not at the end of the process, where nobody could help
     except BrokenPipeError:  # the reader has seen enough: jitcount compare ... | head
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="jitcount", description="Count, explain and price the compiles of a JAX program."
-    )
-    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for command in _COMMANDS:
-        command.add(commands)
-    return parser
+    return code

@@ -8,7 +8,7 @@ import numpy as np
 
 # Made once, here. A wrapper made inside the function would share JAX's compile cache, so that the
 # compile counts would be the same, but every call would pay for a new wrapper: about five times
-# the dispatch (benchmarks/test_cached.py keeps that version beside this one).
+# the dispatch (benchmarks/variants.py keeps that version beside this one).
 _jitted_sum = jax.jit(jnp.sum)
 
 _ARRAYS = (jax.Array, np.ndarray)

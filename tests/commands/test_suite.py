@@ -1,9 +1,6 @@
 """``jitcount suite``: the cases, and the file to take home."""
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import jax
@@ -12,6 +9,7 @@ import pytest
 from jitcount.cli import main
 from jitcount.ledger.ledger import read_ledger
 from jitcount.suite import case as suite_case
+from tests.helpers import jitcount
 
 
 def test_it_runs_the_chosen_cases_and_keeps_a_ledger(
@@ -71,25 +69,10 @@ def test_bad_usage_is_one_clear_line(
 
 
 def test_several_processes_compute_together_and_one_speaks(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "jitcount",
-            "suite",
-            "--processes",
-            "2",
-            "--ledger",
-            "both.json",
-            "sharded-sum-whole",
-            "sharded-sum",
-        ],
-        cwd=tmp_path,
-        env=os.environ | {"JAX_NUM_CPU_DEVICES": "1", "JAX_PLATFORMS": "cpu"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = jitcount(
+        "suite", "--processes", "2", "--ledger", "both.json", "sharded-sum-whole", "sharded-sum",
+        cwd=tmp_path, env={"JAX_NUM_CPU_DEVICES": "1", "JAX_PLATFORMS": "cpu"},
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("2 cases held, 0 did not, 0 unsupported") == 1
     where = read_ledger(tmp_path / "both.json").environment

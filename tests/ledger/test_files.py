@@ -1,15 +1,12 @@
 """Files are written whole or not at all, and nobody else's file is replaced."""
 
-import os
-import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from jitcount.ledger import files
 from jitcount.ledger.files import FileError, require_replaceable, write_whole
+from tests.helpers import running
 
 # Writes ever longer files, over and over, until it is killed.
 WRITER = """
@@ -29,16 +26,11 @@ while True:
 def test_a_file_is_whole_whenever_its_writer_is_killed(tmp_path: Path) -> None:
     path = tmp_path / "ledger.json"
     for _ in range(3):
-        writer = subprocess.Popen(  # noqa: S603
-            [sys.executable, "-c", WRITER, str(path), files.__file__],
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        assert writer.stdout is not None
-        for _ in range(5):
-            writer.stdout.readline()
-        os.kill(writer.pid, signal.SIGKILL)
-        writer.communicate()
+        with running("-c", WRITER, str(path), files.__file__) as writer:
+            assert writer.stdout is not None
+            for _ in range(5):
+                writer.stdout.readline()
+            writer.kill()
         content = path.read_bytes()
         assert content.startswith(b"[")
         assert content.endswith(b",0]")

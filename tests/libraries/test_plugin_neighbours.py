@@ -1,24 +1,13 @@
 """The plugin beside others: absl's parameterised tests, and reruns."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.helpers import Project
+
 pytest.importorskip("absl.testing")
 pytest.importorskip("pytest_rerunfailures")
-
-HEAD = """
-import jax, numpy as np, pytest
-
-@jax.jit
-def step(x):
-    return 2 * x
-
-def arr(n):
-    return np.ones(n, np.float32)
-"""
 
 ABSL = """
 from absl.testing import absltest, parameterized
@@ -47,15 +36,9 @@ def test_step():
 
 
 def run(directory: Path, text: str, *arguments: str) -> str:
-    (directory / "pytest.ini").write_text("[pytest]\n")
-    (directory / "test_it.py").write_text(HEAD + text)
-    return subprocess.run(  # noqa: S603
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments],
-        cwd=directory,
-        capture_output=True,
-        text=True,
-        check=False,
-    ).stdout
+    project = Project(directory)
+    project.write("test_it.py", text)
+    return project.run(*arguments).stdout
 
 
 def test_absl_parameterised_tests_are_counted(tmp_path: Path) -> None:

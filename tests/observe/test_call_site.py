@@ -1,5 +1,4 @@
-import subprocess
-import sys
+import contextlib
 from pathlib import Path
 
 import jax
@@ -8,6 +7,7 @@ import pytest
 
 import jitcount
 from jitcount.observe import call_site
+from tests.helpers import python
 
 X = np.ones(3, np.float32)
 HERE = Path(__file__)
@@ -74,9 +74,7 @@ def test_the_caller_of_cache_independent_count_is_the_user() -> None:
 def run(tmp_path: Path, *arguments: str, **files: str) -> str:
     for name, text in files.items():
         (tmp_path / f"{name}.py").write_text(text)
-    done = subprocess.run(  # noqa: S603
-        [sys.executable, *arguments], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
+    done = python(*arguments, cwd=tmp_path)
     assert done.stderr == ""
     return done.stdout.strip()
 
@@ -114,7 +112,7 @@ def test_in_a_command_line(tmp_path: Path) -> None:
         ("<@beartype(f) at 0x1>", "passed over"),
         ("/home/me/.venv/lib/python3.11/site-packages/optax/_src/base.py", "library"),
         (jax.__file__, "passed over"),
-        (subprocess.__file__, "passed over"),
+        (contextlib.__file__, "passed over"),
         (call_site.__file__, "passed over"),
     ],
 )

@@ -3,8 +3,6 @@
 import json
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import jax
@@ -12,44 +10,7 @@ import pytest
 
 from jitcount.ledger.budget import write_budget
 from jitcount.targets.names import TARGETS
-
-STEP = """
-import jax, numpy as np, pytest
-
-@jax.jit
-def step(x):
-    return 2 * x
-
-def arr(n):
-    return np.ones(n, np.float32)
-"""
-
-
-class Project:
-    """A folder with tests, in which pytest is run as a user would."""
-
-    def __init__(self, root: Path) -> None:
-        self.root = root
-        (root / "pytest.ini").write_text("[pytest]\n")
-
-    @property
-    def environment(self) -> dict[str, str]:
-        """A terminal of 100 columns; with CI set, pytest would write longer lines."""
-        kept = {k: v for k, v in os.environ.items() if k not in {"CI", "BUILD_NUMBER"}}
-        return kept | {"COLUMNS": "100", "NO_COLOR": "1"}
-
-    def write(self, name: str, text: str, *, head: str = STEP) -> None:
-        (self.root / name).write_text(head + text)
-
-    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(  # noqa: S603
-            [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments],
-            cwd=self.root,
-            env=self.environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+from tests.helpers import Project
 
 
 @pytest.fixture

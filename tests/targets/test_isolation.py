@@ -3,8 +3,6 @@
 import os
 import re
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +18,7 @@ from jitcount.targets import compiling, process
 from jitcount.targets.compiling import Compilers
 from jitcount.targets.names import Target, TargetTooSmallError
 from jitcount.targets.result import OnTarget
+from tests.helpers import has_ended, python, running, wait_until
 
 X = np.ones(3, np.float32)
 PRINTED = "it last printed:\ncompiling"
@@ -218,20 +217,6 @@ def test_ctrl_c_in_the_block_waits_for_nothing() -> None:
     assert result(log, "hang").error == "stopped before it was compiled"
 
 
-def has_ended(pid: int, within: float = 15.0) -> bool:
-    end = time.monotonic() + within
-    while time.monotonic() < end:
-        try:
-            os.kill(pid, 0)
-            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-            if state == "Z":
-                return True
-        except (ProcessLookupError, FileNotFoundError):
-            return True
-        time.sleep(0.05)
-    return False
-
-
 WAITING = """
 import sys
 import jax, numpy as np, jitcount
@@ -260,36 +245,27 @@ def test_ctrl_c_while_compilers_are_waited_for_ends_everything_at_once(
     tmp_path: Path, fake_command: list[str]
 ) -> None:
     (tmp_path / "waiting.py").write_text(WAITING)
-    process = subprocess.Popen(  # noqa: S603
-        [sys.executable, "waiting.py", *fake_command],
-        cwd=tmp_path,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
     hanging = tmp_path / "hanging"
-    while not hanging.exists() or not hanging.read_text():
-        assert process.poll() is None
-        time.sleep(0.05)
-    time.sleep(0.3)
-    process.send_signal(signal.SIGINT)
-    begin = time.monotonic()
-    _, stderr = process.communicate(timeout=30)
-    assert time.monotonic() - begin < 10
-    assert stderr.endswith("KeyboardInterrupt\n")
-    assert has_ended(int(hanging.read_text()))
+    with running("waiting.py", *fake_command, cwd=tmp_path) as process:
+        wait_until(lambda: hanging.exists() and hanging.read_text(), process)
+        time.sleep(0.3)
+        process.send_signal(signal.SIGINT)
+        begin = time.monotonic()
+        _, stderr = process.communicate(timeout=30)
+        assert time.monotonic() - begin < 10
+        assert stderr.endswith("KeyboardInterrupt\n")
+        assert has_ended(int(hanging.read_text()))
 
 
 def test_compilers_end_when_their_process_is_killed(tmp_path: Path) -> None:
     (tmp_path / "waiting.py").write_text(WAITING)
-    process = subprocess.Popen(
-        [sys.executable, "waiting.py"], cwd=tmp_path, stdout=subprocess.PIPE, text=True
-    )
-    assert process.stdout is not None
-    pids = [int(pid) for pid in process.stdout.readline().split()]
-    process.kill()
-    process.communicate()
-    assert pids
-    assert all(has_ended(pid) for pid in pids)
+    with running("waiting.py", cwd=tmp_path) as process:
+        assert process.stdout is not None
+        pids = [int(pid) for pid in process.stdout.readline().split()]
+        process.kill()
+        process.communicate()
+        assert pids
+        assert all(has_ended(pid) for pid in pids)
 
 
 FORKING = """
@@ -336,7 +312,7 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 
 
 def test_a_forked_child_needs_no_lock_that_the_parent_held() -> None:
-    done = subprocess.run(  # noqa: S603
+    done = subprocess.run(
         [sys.executable, "-c", FORKING_WITH_THE_LOCK],
         capture_output=True,
         text=True,
@@ -347,7 +323,5 @@ def test_a_forked_child_needs_no_lock_that_the_parent_held() -> None:
 
 
 def test_a_forked_child_waits_for_nothing() -> None:
-    done = subprocess.run(  # noqa: S603
-        [sys.executable, "-c", FORKING], capture_output=True, text=True, check=True, timeout=60
-    )
-    assert done.stdout == "7\nNone\n"
+    done = python("-c", FORKING, timeout=60)
+    assert (done.returncode, done.stdout) == (0, "7\nNone\n")

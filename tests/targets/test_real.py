@@ -4,8 +4,6 @@ import functools
 import json
 import os
 import signal
-import subprocess
-import sys
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -19,6 +17,7 @@ import jitcount
 from jitcount.suite import transformer
 from jitcount.targets.pipe import Message
 from jitcount.targets.process import CompilerProcess
+from tests.helpers import python
 
 X = np.ones(3, np.float32)
 TPUS = ["tpu:v4", "tpu:v5e", "tpu:v5p", "tpu:v6e", "tpu:7x"]
@@ -204,13 +203,8 @@ print(json.dumps({
 
 
 def sharded(devices: int, *targets: str) -> dict[str, list[Any]]:
-    done = subprocess.run(  # noqa: S603
-        [sys.executable, "-c", SHARDED, *targets],
-        env=os.environ | {"JAX_NUM_CPU_DEVICES": str(devices)},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    done = python("-c", SHARDED, *targets, env={"JAX_NUM_CPU_DEVICES": str(devices)})
+    assert done.returncode == 0, done.stderr
     found: dict[str, list[Any]] = json.loads(done.stdout)
     return found
 

@@ -2,9 +2,6 @@
 
 import functools
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -20,6 +17,7 @@ from jitcount.explain.compile import Compile
 from jitcount.explain.hub import hub
 from jitcount.ledger.files import decode, encode
 from jitcount.recorder.log import CompileLog
+from tests.helpers import python
 
 X = np.ones(3, np.float32)
 
@@ -234,11 +232,6 @@ print(json.dumps([on.error, "num_partitions=8" in on.hlo, "all-reduce" in on.hlo
 
 
 def test_a_sharded_program_is_sharded_over_as_many_devices() -> None:
-    done = subprocess.run(  # noqa: S603
-        [sys.executable, "-c", SHARDED],
-        env=os.environ | {"JAX_NUM_CPU_DEVICES": "8"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    done = python("-c", SHARDED, env={"JAX_NUM_CPU_DEVICES": "8"})
+    assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == [None, True, True]

@@ -1,1 +1,1 @@
-"""What the command does, one file a sub-command; each adds itself to the parser in `cli`."""
+"""What the command does, one file a sub-command; `arguments` declares them all."""

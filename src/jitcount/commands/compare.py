@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from jitcount.ledger.comparison import compare
 from jitcount.ledger.files import FileError
@@ -15,21 +14,11 @@ from jitcount.show.terminal import render
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
+    from pathlib import Path
 
 
-def add(commands: Any) -> None:
-    """Add ``jitcount compare`` to the parser."""
-    parser = commands.add_parser(
-        "compare",
-        help="compare ledgers: results, within what floating point promises, and compiles",
-    )
-    parser.add_argument("ledgers", nargs="+", type=Path, metavar="LEDGER")
-    parser.set_defaults(do=_compare, parser=parser)
-
-
-def _compare(asked: argparse.Namespace) -> int:
-    if len(asked.ledgers) < 2:
-        asked.parser.error("compare needs two ledgers or more")
+def main(asked: argparse.Namespace) -> int:
+    """Compare them: 1 where they differ, 2 where one cannot be read."""
     try:
         ledgers = {
             name: read_ledger(path)
@@ -46,6 +35,7 @@ def _compare(asked: argparse.Namespace) -> int:
 def _names(paths: Sequence[Path]) -> list[str]:
     """Short names that tell the files apart: stems, or paths where stems are alike.
 
+    >>> from pathlib import Path
     >>> _names([Path("a/cpu.json"), Path("a/tpu.json")])
     ['cpu', 'tpu']
     >>> _names([Path("a/cpu.json"), Path("b/cpu.json"), Path("a/cpu.json")])

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 import atexit
 import os
 import runpy
 import signal
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from jitcount.explain.causes import Kind
 from jitcount.explain.explaining import explained
@@ -26,40 +25,14 @@ from jitcount.show.text import seconds
 from jitcount.targets.host import prefer_cpu
 
 if TYPE_CHECKING:
+    import argparse
+
     from jitcount.observe.observation import Observation
     from jitcount.recorder.log import CompileLog
 
 
-def add(commands: Any) -> None:
-    """Add ``jitcount run`` to the parser."""
-    run = commands.add_parser(
-        "run",
-        help="run a program, then show what it compiled and why",
-        usage="jitcount run [--live] [--max N] [--ledger FILE] [--target T]... "
-        "(SCRIPT | -m MODULE) [ARGS]...",
-    )
-    run.add_argument("--live", action="store_true", help="show each recompile as it happens")
-    run.add_argument("--max", type=_count, metavar="N", help="exit 1 past so many compiles")
-    run.add_argument("--ledger", type=Path, metavar="FILE", help="keep all compiles in a file")
-    run.add_argument(
-        "--target",
-        action="append",
-        default=[],
-        metavar="T",
-        help="compile for this too: tpu:v5e, cuda:h100, ...; jitcount targets lists them",
-    )
-    run.add_argument("-m", dest="module", action="store_true", help="run a module, as python -m")
-    run.add_argument("program", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
-    run.set_defaults(do=_checked, parser=run)
-
-
-def _checked(asked: argparse.Namespace) -> int:
+def main(asked: argparse.Namespace) -> int:
     """Refuse what cannot be run; else the exit code is the program's, or 1 past the limit."""
-    program = list(asked.program)
-    if not program:
-        asked.parser.error("run needs a SCRIPT, or -m and a MODULE")
-    if not asked.module and not Path(program[0]).exists():
-        asked.parser.error(f"no such file: {program[0]}")
     if asked.ledger:
         try:
             require_replaceable(asked.ledger, ledger.KIND)
@@ -71,13 +44,7 @@ def _checked(asked: argparse.Namespace) -> int:
         asked.parser.error(str(error))
     if asked.target:
         prefer_cpu()
-    return _run(asked, program, recorder)
-
-
-def _count(text: str) -> int:
-    if not text.isdigit():
-        raise argparse.ArgumentTypeError(f"{text!r} is not a count of 0 or more")
-    return int(text)
+    return _run(asked, list(asked.program), recorder)
 
 
 def _run(asked: argparse.Namespace, program: list[str], recorder: record) -> int:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from jitcount.ledger import ledger
 from jitcount.ledger.environment import environment
@@ -23,27 +22,8 @@ if TYPE_CHECKING:
     import argparse
 
 
-def add(commands: Any) -> None:
-    """Add ``jitcount suite`` to the parser."""
-    parser = commands.add_parser(
-        "suite", help="run the suite's cases on the backend that JAX has here"
-    )
-    parser.add_argument("--ledger", type=Path, metavar="FILE", help="keep what it found")
-    parser.add_argument("--bench", action="store_true", help="time cached calls too")
-    parser.add_argument(
-        "--target", action="append", default=[], metavar="T", dest="targets",
-        help="compile for this TPU or GPU too, without having it (as jitcount targets lists them)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--processes", type=int, default=1, metavar="N", help="compute in N processes together"
-    )
-    parser.add_argument(
-        "cases", nargs="*", metavar="CASE", help="ids, also as patterns (sum-*); all by default"
-    )
-    parser.set_defaults(do=_suite, parser=parser)
-
-
-def _suite(asked: argparse.Namespace) -> int:
+def main(asked: argparse.Namespace) -> int:
+    """Run them: 1 where one does not hold."""
     cases = chosen(asked.cases)
     if not cases:
         asked.parser.error(f"no case is called {' or '.join(asked.cases)}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from jitcount.show.target_table import targets_table
 from jitcount.show.terminal import render
@@ -13,15 +13,8 @@ if TYPE_CHECKING:
     import argparse
 
 
-def add(commands: Any) -> None:
-    """Add ``jitcount targets`` to the parser."""
-    targets = commands.add_parser(
-        "targets", help="list the TPUs and GPUs that can be compiled for without having them"
-    )
-    targets.set_defaults(do=_list)
-
-
-def _list(_asked: argparse.Namespace) -> int:
+def main(_asked: argparse.Namespace) -> int:
+    """List them."""
     rows = [(target, is_installed(target)) for target in TARGETS]
     missing = dict.fromkeys(target.platform for target, is_there in rows if not is_there)
     plugins = (PLUGINS[platform] for platform in missing)

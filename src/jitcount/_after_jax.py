@@ -1,0 +1,82 @@
+"""What is to be done once JAX is there, for those who must not import it themselves.
+
+A finder stands first in `sys.meta_path` until JAX has been imported, and then is gone. It must
+never fail that import: what goes wrong in a callback is logged, and shows again when jitcount is
+used.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from importlib.machinery import ModuleSpec
+
+_callbacks: list[Callable[[], object]] = []
+
+
+def after_import_of_jax(callback: Callable[[], object]) -> None:
+    """Call back as soon as JAX has been imported, once: now, if it has been."""
+    if "jax" in sys.modules:
+        callback()
+        return
+    _callbacks.append(callback)
+    if _finder not in sys.meta_path:
+        sys.meta_path.insert(0, _finder)
+
+
+class _Finder:
+    """Is asked for every module, and finds one: JAX, as the others do."""
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        """Find JAX, and be there when it is loaded.
+
+        That may never be: a program may only want to know whether JAX is installed
+        (`importlib.util.find_spec`). So the finder stays until there is a module.
+        """
+        if name != "jax":
+            return None
+        for finder in tuple(sys.meta_path):
+            find = getattr(finder, "find_spec", None)
+            if finder is self or find is None:
+                continue
+            spec: ModuleSpec | None = find(name, path, target)
+            if spec is not None:
+                if hasattr(spec.loader, "exec_module"):
+                    loader: Any = _Loader(spec.loader)
+                    spec.loader = loader
+                return spec
+        return None
+
+
+class _Loader:
+    """JAX's own loader, and what comes after."""
+
+    def __init__(self, loader: Any) -> None:
+        self._loader = loader
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._loader, name)
+
+    def exec_module(self, module: Any) -> None:
+        """Load JAX as ever, under its own loader's name, and call back."""
+        module.__loader__ = module.__spec__.loader = self._loader
+        self._loader.exec_module(module)
+        _call_back()
+
+
+def _call_back() -> None:
+    # A new list: in another thread, an import may be on its way through the old one.
+    sys.meta_path = [finder for finder in sys.meta_path if finder is not _finder]
+    while _callbacks:
+        try:
+            _callbacks.pop(0)()
+        except Exception:
+            import logging  # noqa: PLC0415 (most programs never need it for this)
+
+            logging.getLogger("jitcount").debug("could not start with JAX", exc_info=True)
+
+
+_finder = _Finder()

@@ -1,0 +1,103 @@
+"""What the command can be asked, and what is refused without a look at any program.
+
+Neither this nor what it imports imports JAX, so that help is there at once. The work is done in the
+module that has the command's name, by its ``main``.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import jitcount
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """Read the arguments, by default the process's; ends the process where they cannot be meant."""
+    parser = argparse.ArgumentParser(
+        prog="jitcount", description="Count, explain and price the compiles of a JAX program."
+    )
+    parser.add_argument("--version", action="version", version=f"jitcount {jitcount.__version__}")
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    for add in (_add_run, _add_suite, _add_compare, _add_targets):
+        add(commands)
+    asked = parser.parse_args(arguments)
+    if asked.command == "run":
+        _require_program(asked)
+    if asked.command == "compare" and len(asked.ledgers) < 2:
+        asked.parser.error("compare needs two ledgers or more")
+    return asked
+
+
+def _add_run(commands: Any) -> None:
+    run = commands.add_parser(
+        "run",
+        help="run a program, then show what it compiled and why",
+        usage="jitcount run [--live] [--max N] [--ledger FILE] [--target T]... "
+        "(SCRIPT | -m MODULE) [ARGS]...",
+    )
+    run.add_argument("--live", action="store_true", help="show each recompile as it happens")
+    run.add_argument("--max", type=_count, metavar="N", help="exit 1 past so many compiles")
+    run.add_argument("--ledger", type=Path, metavar="FILE", help="keep all compiles in a file")
+    run.add_argument(
+        "--target",
+        action="append",
+        default=[],
+        metavar="T",
+        help="compile for this too: tpu:v5e, cuda:h100, ...; jitcount targets lists them",
+    )
+    run.add_argument("-m", dest="module", action="store_true", help="run a module, as python -m")
+    run.add_argument("program", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+    run.set_defaults(command="run", parser=run)
+
+
+def _count(text: str) -> int:
+    if not text.isdigit():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a count of 0 or more")
+    return int(text)
+
+
+def _require_program(asked: argparse.Namespace) -> None:
+    if not asked.program:
+        asked.parser.error("run needs a SCRIPT, or -m and a MODULE")
+    if not asked.module and not Path(asked.program[0]).exists():
+        asked.parser.error(f"no such file: {asked.program[0]}")
+
+
+def _add_suite(commands: Any) -> None:
+    suite = commands.add_parser(
+        "suite", help="run the suite's cases on the backend that JAX has here"
+    )
+    suite.add_argument("--ledger", type=Path, metavar="FILE", help="keep what it found")
+    suite.add_argument("--bench", action="store_true", help="time cached calls too")
+    suite.add_argument(
+        "--target", action="append", default=[], metavar="T", dest="targets",
+        help="compile for this TPU or GPU too, without having it (as jitcount targets lists them)",
+    )  # fmt: skip
+    suite.add_argument(
+        "--processes", type=int, default=1, metavar="N", help="compute in N processes together"
+    )
+    suite.add_argument(
+        "cases", nargs="*", metavar="CASE", help="ids, also as patterns (sum-*); all by default"
+    )
+    suite.set_defaults(command="suite", parser=suite)
+
+
+def _add_compare(commands: Any) -> None:
+    compare = commands.add_parser(
+        "compare",
+        help="compare ledgers: results, within what floating point promises, and compiles",
+    )
+    compare.add_argument("ledgers", nargs="+", type=Path, metavar="LEDGER")
+    compare.set_defaults(command="compare", parser=compare)
+
+
+def _add_targets(commands: Any) -> None:
+    targets = commands.add_parser(
+        "targets", help="list the TPUs and GPUs that can be compiled for without having them"
+    )
+    targets.set_defaults(command="targets", parser=targets)

@@ -1,0 +1,55 @@
+"""What the command can be asked is said at once, without JAX, and whole."""
+
+from pathlib import Path
+
+import pytest
+
+import jitcount as package
+from tests.helpers import jitcount, python
+
+TERMINAL = {"COLUMNS": "80", "NO_COLOR": "1"}
+COMMANDS = ("run", "suite", "compare", "targets")
+
+# Prints at the end how it ended, and which of these were imported.
+LOADED = """
+import sys
+from jitcount.cli import main
+try:
+    code = main(sys.argv[1:])
+except SystemExit as end:
+    code = end.code
+print(code, *(name for name in ("jax", "numpy") if name in sys.modules))
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        ("--help", 0),
+        ("--version", 0),
+        *((f"{command} --help", 0) for command in COMMANDS),
+        ("", 2),
+        ("nothing", 2),
+        ("run", 2),
+        ("run nowhere.py", 2),
+        ("run --max -1 x.py", 2),
+        ("suite --nothing", 2),
+        ("compare one.json", 2),
+        ("targets", 0),
+    ],
+)
+def test_what_needs_no_program_imports_no_jax(words: str, code: int) -> None:
+    done = python("-c", LOADED, *words.split())
+    assert done.stdout.splitlines()[-1] == str(code)
+
+
+def test_the_help_is_this_page() -> None:
+    page = ""
+    for words in "--help", *(f"{command} --help" for command in COMMANDS):
+        page += f"$ jitcount {words}\n{jitcount(*words.split(), env=TERMINAL).stdout}\n"
+    assert page == (Path(__file__).parent / "help.txt").read_text()
+
+
+def test_the_version_is_one_line() -> None:
+    done = jitcount("--version")
+    assert (done.returncode, done.stdout) == (0, f"jitcount {package.__version__}\n")

@@ -312,13 +312,7 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 
 
 def test_a_forked_child_needs_no_lock_that_the_parent_held() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", FORKING_WITH_THE_LOCK],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=60,
-    )
+    done = python("-c", FORKING_WITH_THE_LOCK, timeout=60)
     assert done.stdout == "0\n"
 
 

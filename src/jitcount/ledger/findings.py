@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jitcount.numerics.judging import ALMOST_NOTHING, EXACT, judge
+from jitcount.numerics.judging import EXACT, judge
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -61,16 +61,3 @@ def share_of_bound(entry: CaseEntry, judged: Sequence[Verdict] | None = None) ->
     pairs = zip(entry.results, verdicts(entry) if judged is None else judged, strict=True)
     shares = (v.share for result, v in pairs if result.expected.numerics != EXACT)
     return max(shares, default=None)
-
-
-def share_text(share: float | None) -> str:
-    """The share of a bound that is used, and whether that says anything.
-
-    >>> share_text(None), share_text(0.25), share_text(0.00001), share_text(0.0)
-    ('exact', '0.25', '1e-05 almost nothing', '0 almost nothing')
-    """
-    if share is None:
-        return "exact"
-    if share >= ALMOST_NOTHING:
-        return f"{share:.2g}"
-    return f"{share:.0e} almost nothing" if share else "0 almost nothing"

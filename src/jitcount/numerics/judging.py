@@ -30,9 +30,6 @@ CLASSES = {
     DECLARED: "within a bound that is declared, not proven",
 }
 
-# A result that uses less of its bound than this says nothing about the last digits.
-ALMOST_NOTHING = 0.001
-
 
 class Expected(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What a result must be: reference and bound, element by element, for a class of numerics."""

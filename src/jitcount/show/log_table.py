@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from jitcount.explain.hotspots import Hotspot, hotspots
 from jitcount.show.parts import Heading, Note, Part, Seconds, Table, figures, words
-from jitcount.show.text import seconds, times
+from jitcount.show.text import name_of, seconds, signature_of, times
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,7 +19,6 @@ _MOST_ROWS = 50
 
 _MOST_HOTSPOTS = 3
 _MOST_CAUSES = 4
-_MOST_ARRAYS = 6
 
 
 def log_table(compiles: Sequence[Compile]) -> list[Part]:
@@ -51,14 +50,6 @@ def _table(compiles: Sequence[Compile]) -> Table:
         left_out = f"… and {more} cheaper ones, {seconds(rest)} together"
     columns = words("function", "signature") + figures("time") + words("call site", "cause")
     return Table(columns, rows, left_out)
-
-
-def signature_of(signature: Sequence[str]) -> str:
-    """The arrays that a function was given; of many, the first."""
-    if len(signature) <= _MOST_ARRAYS:
-        return ", ".join(signature) or "no arrays"
-    first = ", ".join(signature[: _MOST_ARRAYS - 1])
-    return f"{first} and {len(signature) - _MOST_ARRAYS + 1} more"
 
 
 def _causes(causes: Sequence[Cause]) -> str:
@@ -100,10 +91,3 @@ def _headline(compiles: Sequence[Compile]) -> str:
     also = f" and {times(hits, 'disk hit')}" if hits else ""
     total = seconds(sum(c.total_s for c in compiles))
     return f"{times(len(made), 'compile')}{also} in {total} ({phases})"
-
-
-def name_of(compiled: Compile) -> str:
-    """The function, with what is special about its compile."""
-    marks = {"eager": compiled.eager, "disk": compiled.from_disk}
-    shown = ", ".join(mark for mark, is_so in marks.items() if is_so)
-    return f"{compiled.function} ({shown})" if shown else compiled.function

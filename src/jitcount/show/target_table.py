@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jitcount.show.log_table import name_of, signature_of
 from jitcount.show.parts import (
     Bytes,
     Cell,
@@ -17,7 +16,7 @@ from jitcount.show.parts import (
     figures,
     words,
 )
-from jitcount.show.text import seconds, times
+from jitcount.show.text import name_of, seconds, signature_of, times
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

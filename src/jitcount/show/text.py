@@ -1,11 +1,23 @@
-"""Figures in words, the same in every medium."""
+"""Figures and compiles in words, the same in every medium."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from jitcount.show.parts import Bytes, Cell, Count, Ratio, Seconds, Share, Ulps
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from jitcount.explain.compile import Compile
 
 # Past these, a distance is no longer counted.
 _FAR = 10_000
+
+# A result that uses less of its bound than this says nothing about the last digits.
+_ALMOST_NOTHING = 0.001
+
+_MOST_ARRAYS = 6
 
 
 def cell_text(cell: Cell) -> str:
@@ -22,10 +34,7 @@ def cell_text(cell: Cell) -> str:
         case tuple():
             shown = " ".join(map(cell_text, cell))
         case Share(value):
-            # Only ledgers have these, and need what it takes to judge them.
-            from jitcount.ledger.findings import share_text  # noqa: PLC0415
-
-            shown = share_text(value)
+            shown = share(value)
         case Seconds(None) | Bytes(None) | Ratio(None):
             shown = ""
         case Seconds(value) if value is not None:
@@ -74,3 +83,31 @@ def times(number: int, thing: str) -> str:
     ('1 compile', '2 compiles')
     """
     return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
+
+
+def share(used: float | None) -> str:
+    """The share of a bound that is used, and whether that says anything.
+
+    >>> share(None), share(0.25), share(0.00001), share(0.0)
+    ('exact', '0.25', '1e-05 almost nothing', '0 almost nothing')
+    """
+    if used is None:
+        return "exact"
+    if used >= _ALMOST_NOTHING:
+        return f"{used:.2g}"
+    return f"{used:.0e} almost nothing" if used else "0 almost nothing"
+
+
+def signature_of(signature: Sequence[str]) -> str:
+    """The arrays that a function was given; of many, the first."""
+    if len(signature) <= _MOST_ARRAYS:
+        return ", ".join(signature) or "no arrays"
+    first = ", ".join(signature[: _MOST_ARRAYS - 1])
+    return f"{first} and {len(signature) - _MOST_ARRAYS + 1} more"
+
+
+def name_of(compiled: Compile) -> str:
+    """The function, with what is special about its compile."""
+    marks = {"eager": compiled.eager, "disk": compiled.from_disk}
+    shown = ", ".join(mark for mark, is_so in marks.items() if is_so)
+    return f"{compiled.function} ({shown})" if shown else compiled.function

@@ -5,9 +5,7 @@ from __future__ import annotations
 import msgspec
 
 
-class OnTarget(
-    msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True
-):
+class OnTarget(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """One program, compiled for a target, or refused; sizes are in bytes and for one device.
 
     A figure that the compiler does not give is None.

@@ -231,6 +231,8 @@ class Ear:
         seen.compile_s = seconds
         seen.from_disk = under_way.from_disk
         seen.measure, seen.portable = under_way.measure, under_way.portable
+        if seen.measure is not None and seen.program is not None:
+            seen.program.fingerprint = seen.measure.fingerprint
         is_refused = True
         try:
             if not seen.from_disk:
@@ -273,8 +275,9 @@ class Ear:
         avals = description.avals
         if avals is None:
             avals = executable.kept_avals or (lowered and lowered.kept_avals) or ()
+        program = description.program
         return Observation(
-            function=function,
+            function=program.name if program and function in events.NAMELESS else function,
             avals=avals,
             platform=executable.platform or UNKNOWN,
             sites=description.sites or sites_in(frame),
@@ -282,7 +285,7 @@ class Ear:
             started_at=(lowered and lowered.began_at) or 0.0,
             trace_s=lowered.trace_s if lowered else 0.0,
             lower_s=lowered.lower_s if lowered else 0.0,
-            program=description.program,
+            program=program,
         )
 
     def _described(self, function: str, program: Program | None, frame: FrameType) -> Description:

@@ -26,6 +26,11 @@ def shown_path(filename: str) -> str:
         return Path(filename).name
 
 
+def is_installed(filename: str) -> bool:
+    """Whether a file belongs to an installed package, and not to the user."""
+    return _IN_A_PACKAGE.match(filename) is not None
+
+
 @functools.lru_cache(maxsize=4096)
 def _relative(filename: str, directory: str) -> str:
     if installed := _IN_A_PACKAGE.match(filename):

@@ -59,11 +59,14 @@ def _plain(call: JitCall) -> UserCall:
         args=call.args,
         kwargs=call.kwargs,
         signature=options.fun_signature(info),
-        static_argnums=frozenset(n % len(call.args) for n in options.static_argnums(info))
-        if call.args
-        else frozenset(),
+        static_argnums=_passed(options.static_argnums(info), len(call.args)),
         static_argnames=frozenset(options.static_argnames(info)),
     )
+
+
+def _passed(argnums: tuple[int, ...], count: int) -> frozenset[int]:
+    """Those of some numbers that are among so many arguments; one left out has its default."""
+    return frozenset(number % count for number in argnums if -count <= number < count)
 
 
 def _equinox(caller: FrameType, call: JitCall) -> UserCall:  # noqa: ARG001

@@ -114,13 +114,13 @@ class Lowerings:
         with self._lock:
             candidates = [
                 lowered
-                for lowered in self._waiting
+                for lowered in self._waiting.copy()  # such a finalizer changes it
                 if lowered.function == function and _same(lowered.kept_avals, kept_avals)
             ]
             if not candidates:
                 return None
             best = next((c for c in reversed(candidates) if c.thread == thread), candidates[-1])
-            with contextlib.suppress(ValueError):  # taken in the meantime, by such a finalizer
+            with contextlib.suppress(ValueError):  # and may have taken this one
                 self._waiting.remove(best)
             return best
 

@@ -42,7 +42,7 @@ _logger = logging.getLogger("jitcount")
 class _UnderWay:
     """A compile that has begun and not ended."""
 
-    began_at: float = 0.0
+    began_at: float
     from_disk: bool = False
     expected: Observation | None = None
     """What was seen of it before it began, because guards are there."""
@@ -157,7 +157,7 @@ class Ear:
             _logger.debug("could not observe %s of %s", event, function, exc_info=True)
         if event == events.COMPILE:
             compiles = self._thread.compiles
-            under_way = compiles.pop() if compiles else _UnderWay()
+            under_way = compiles.pop() if compiles else _UnderWay(time.time() - duration_secs)
             if not failed:
                 self._end_compile(function, duration_secs, frame, under_way)
 

@@ -158,6 +158,11 @@ def frame_near(frame: FrameType | None, name: str) -> FrameType | None:
     return None
 
 
+def is_in_a_call(frame: FrameType | None) -> bool:
+    """Whether a call needs what is lowered just now; not, where it is lowered ahead of time."""
+    return not _frames_of_jax(frame).keys().isdisjoint({"_pjit_call_impl_python", "cache_miss"})
+
+
 def read_tracing(frame: FrameType | None) -> JitCall | None:
     """Read a call that is traced ahead of time, `.trace()` or `.lower()`; None for other traces.
 

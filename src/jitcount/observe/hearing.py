@@ -42,7 +42,7 @@ _logger = logging.getLogger("jitcount")
 class _UnderWay:
     """A compile that has begun and not ended."""
 
-    began_at: float = 0.0
+    began_at: float
     from_disk: bool = False
     expected: Observation | None = None
     """What was seen of it before it began, because guards are there."""
@@ -157,7 +157,7 @@ class Ear:
             _logger.debug("could not observe %s of %s", event, function, exc_info=True)
         if event == events.COMPILE:
             compiles = self._thread.compiles
-            under_way = compiles.pop() if compiles else _UnderWay()
+            under_way = compiles.pop() if compiles else _UnderWay(time.time() - duration_secs)
             if not failed:
                 self._end_compile(function, duration_secs, frame, under_way)
 
@@ -175,7 +175,7 @@ class Ear:
         # Here, before XLA has run, the call is described: Python is quicker now than after.
         thread = self._thread
         heard, thread.avals_in_line = thread.avals_in_line, None
-        trace = thread.traces.take(function)
+        trace = thread.traces.take(function, in_a_call=frames.is_in_a_call(frame))
         self._lowerings.add(
             Lowered(
                 function=function,

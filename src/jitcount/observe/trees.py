@@ -72,7 +72,7 @@ class _Children(NamedTuple):
 
 def _children(value: Any) -> _Children:
     if type(value) is dict:
-        return _Children([(f"[{key!r}]", value[key]) for key in sorted(value, key=_sortable)])
+        return _Children([(f"[{key!r}]", value[key]) for key in _sorted(value)])
     if type(value) in {list, tuple}:
         return _Children([(f"[{index}]", child) for index, child in enumerate(value)])
     # JAX's registry decides: a NamedTuple, too, may be registered as something else.
@@ -123,5 +123,9 @@ class _Fields:
         self.__dict__.update(fields)
 
 
-def _sortable(key: Any) -> tuple[str, Any]:
-    return type(key).__name__, key if isinstance(key, str | int | float) else repr(key)
+def _sorted(keys: dict[Any, Any]) -> list[Any]:
+    """In JAX's order, on which the names of arrays depend; keys without one it refuses."""
+    try:
+        return sorted(keys)
+    except TypeError:
+        return list(keys)

@@ -34,7 +34,7 @@ _MISSING = object()
 
 def type_name(value: Any) -> str:
     """The name of a value's type."""
-    return type(value).__qualname__.replace("<locals>.", "")
+    return type(value).__qualname__.rpartition("<locals>.")[2]
 
 
 def fields_of(value: Any) -> list[tuple[str, Any]] | None:

@@ -41,9 +41,9 @@ def test_lengths_of_one_axis_are_summed_up() -> None:
     shapes = [(length, 4) for length in lengths]
     log = [compiled(shape(a, b)) for a, b in itertools.pairwise(shapes)]
     (found,) = hotspots([compiled(FIRST), *log])
-    assert (found.function, found.call_site) == ("step", "train.py:42 in main")
+    assert (found.what, found.call_site) == ("step", "train.py:42 in main")
     assert (found.count, found.seconds) == (3, 3.0)
-    assert found.causes == ("axis 0 of x took 4 lengths between 20 and 934",)
+    assert found.causes == ("axis 0 of x: 20, 31, 57, 934",)
     assert found.advice == "pad axis 0 of x to one length, or to a few (buckets)"
 
 
@@ -58,7 +58,7 @@ def test_values_of_a_static_argument_are_summed_up() -> None:
         return StaticValue("n", str(before), str(after))
 
     (found,) = hotspots([compiled(static(1, 2)), compiled(static(2, 3))])
-    assert found.causes == ("static argument n took 3 values",)
+    assert found.causes == ("static argument n: 1, 2, 3",)
 
 
 def test_the_costliest_comes_first() -> None:
@@ -66,7 +66,7 @@ def test_the_costliest_comes_first() -> None:
     found = hotspots(
         [compiled(cause), compiled(cause, function="other", compile_s=9.0), compiled(cause)]
     )
-    assert [(h.function, h.count, h.seconds) for h in found] == [
+    assert [(h.what, h.count, h.seconds) for h in found] == [
         ("other", 1, 9.0),
         ("step", 2, 2.0),
     ]
@@ -83,3 +83,29 @@ def test_the_advice_is_for_what_changed_most_often() -> None:
     (found,) = hotspots([compiled(shapes, dtype), compiled(dtype)])
     assert found.advice == dtype.advice
     assert found.causes[0] == "y went from float32 to int32 (2 times)"
+
+
+def test_operations_outside_of_jit_are_summed_up_by_line() -> None:
+    operations = [compiled(FirstCall(name), function=name, eager=True) for name in "abcde"]
+    (found,) = hotspots(operations)
+    assert (found.what, found.count, found.seconds) == ("5 operations", 5, 5.0)
+    assert found.causes == ("compiled one by one",)
+    assert found.advice == "call it under jax.jit"
+    assert hotspots(operations[:4]) == []
+
+
+def test_an_operation_that_is_compiled_again_is_worth_a_look() -> None:
+    (found,) = hotspots([compiled(FIRST, eager=True), compiled(shape((3,), (4,)), eager=True)])
+    assert found.causes == (
+        "compiled one by one",
+        "axis 0 of x went from 3 to 4: float32[3] became float32[4]",
+    )
+
+
+def test_what_happened_is_counted_and_not_the_last_of_it() -> None:
+    to_scalar, to_table = shape((3,), ()), shape((3,), (3, 3))
+    (found,) = hotspots([compiled(to_scalar), compiled(to_table), compiled(to_table)])
+    assert found.causes == (
+        "x went from rank 1 to rank 2: float32[3] became float32[3,3] (2 times)",
+        "x went from rank 1 to rank 0: float32[3] became float32[]",
+    )

@@ -75,8 +75,8 @@ def test_under_vmap_arrays_keep_their_places_whatever_the_keys_are() -> None:
     jitted = jax.jit(lambda tree: jax.tree.map(lambda x: 2 * x, tree))
     tree = {(2,): np.ones((2, 3)), (10,): np.ones((2, 5))}
     program = described(lambda: jax.vmap(jitted)(tree))
-    shapes = [value.shape for value in program.values if isinstance(value, Leaf)]
-    assert dict(zip(program.places, shapes, strict=True)) == {
+    found = zip(program.places, program.values, strict=True)
+    assert {place: value.shape for place, value in found if isinstance(value, Leaf)} == {
         "tree[(2,)]": (2, 3),
         "tree[(10,)]": (2, 5),
     }
@@ -84,4 +84,7 @@ def test_under_vmap_arrays_keep_their_places_whatever_the_keys_are() -> None:
 
 def test_under_vmap_static_arguments_are_no_arrays() -> None:
     jitted = jax.jit(step, static_argnums=1)
-    assert places(described(lambda: jax.vmap(lambda x: jitted(x, 7))(X))) == {"x": Leaf}
+    assert places(described(lambda: jax.vmap(lambda x: jitted(x, 7))(X))) == {
+        "x": Leaf,
+        "y": Static,
+    }

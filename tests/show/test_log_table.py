@@ -1,7 +1,7 @@
 import pytest
 from msgspec.structs import replace
 
-from jitcount.explain.causes.arrays import Shape
+from jitcount.explain.causes.arrays import Dtype, Shape
 from jitcount.explain.causes.functions import FirstCall
 from jitcount.explain.compile import Compile
 from jitcount.observe.call_site import CallSite
@@ -52,10 +52,10 @@ def test_a_log_is_printed_as_a_table() -> None:
         "───────────────────────────────────────────────────────────────────────────────"
         "────────────────────────────────────────────────\n"
         "sum           float32[3]             33.9 ms   train.py:42 in main   first call of sum\n"
-        "add (eager)   float32[], float32[]   32.7 ms   train.py:42 in main   first call of sum\n"
         "sum           float32[4]             33.9 ms   train.py:42 in main   "
         "axis 0 of x went from 3 to 4: float32[3] became float32[4]\n"
         "step (disk)   no arrays              33.9 ms   train.py:7 in main    first call of sum\n"
+        "add (eager)   float32[], float32[]   32.7 ms   train.py:42 in main   first call of sum\n"
         "\n"
         "Worth fixing first\n"
         "  sum at train.py:42 in main: 1 recompile, 33.9 ms\n"
@@ -100,16 +100,38 @@ def test_a_long_signature_is_cut_and_says_so() -> None:
 
 
 def test_many_causes_are_cut_and_say_so() -> None:
-    shown = log_of(replace(AGAIN, causes=(LONGER,) * 500))
-    assert "became float32[4]; and 497 more" in shown
+    causes = tuple(Dtype(name, "float32", f"int{n}") for n, name in enumerate("abcdef"))
+    shown = log_of(replace(AGAIN, causes=causes))
+    assert "c went from float32 to int2; and 3 more" in shown
 
 
 def test_a_long_log_leaves_out_the_cheapest_and_says_so() -> None:
-    cheap = replace(SUM, function="cheap", compile_s=0.001)
-    shown = log_of(*[SUM] * 30, cheap, cheap, *[SUM] * (log_table._MOST_ROWS - 30))
-    assert "cheap " not in shown
+    lines = [replace(SUM, function=f"f{number}") for number in range(log_table._MOST_ROWS)]
+    cheap = [replace(SUM, function=f"cheap{number}", compile_s=0.001) for number in range(2)]
+    shown = log_of(*lines[:30], *cheap, *lines[30:])
+    assert "cheap0" not in shown
     assert shown.endswith("\n… and 2 cheaper ones, 12.7 ms together")
     assert shown.startswith("52 compiles in ")
+
+
+def test_recompiles_of_one_function_at_one_line_are_one_row() -> None:
+    first, again = log_of(SUM, *[AGAIN] * 3).splitlines()[4:6]
+    assert first.startswith("sum  ")
+    assert again.startswith("sum ×3  ")
+    assert again.endswith("axis 0 of x: 3, 4")
+
+
+def test_operations_outside_of_jit_are_one_row_for_a_line_and_come_last() -> None:
+    text = log_of(ADD, replace(ADD, function="mul"), ADD, SUM).splitlines()
+    assert text[4].startswith("sum ")
+    assert text[5].startswith("3 operations (eager) ")
+    assert text[5].endswith("add ×2, mul")
+
+
+def test_the_whole_log_has_a_row_for_each_compile_in_order() -> None:
+    parts = log_table.log_table([ADD, AGAIN, AGAIN], whole=True)
+    rows = render(parts).splitlines()[4:7]
+    assert [row.split()[0] for row in rows] == ["add", "sum", "sum"]
 
 
 def test_brackets_are_not_taken_for_markup() -> None:

@@ -37,10 +37,11 @@ def _add_run(commands: Any) -> None:
     run = commands.add_parser(
         "run",
         help="run a program, then show what it compiled and why",
-        usage="jitcount run [--live] [--max N] [--ledger FILE] [--target T]... "
+        usage="jitcount run [--live] [--all] [--max N] [--ledger FILE] [--target T]... "
         "(SCRIPT | -m MODULE) [ARGS]...",
     )
     run.add_argument("--live", action="store_true", help="show each recompile as it happens")
+    run.add_argument("--all", action="store_true", help="show each compile in a row of its own")
     run.add_argument("--max", type=_count, metavar="N", help="exit 1 past so many compiles")
     run.add_argument("--ledger", type=Path, metavar="FILE", help="keep all compiles in a file")
     run.add_argument(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from jitcount.explain.causes import Kind
 from jitcount.explain.explaining import explained
 from jitcount.explain.hub import hub
+from jitcount.explain.summing import sentences
 from jitcount.ledger import ledger
 from jitcount.ledger.environment import environment
 from jitcount.ledger.files import FileError, require_replaceable
@@ -58,7 +59,7 @@ def _run(asked: argparse.Namespace, program: list[str], recorder: record) -> int
                 raise KeyboardInterrupt  # noqa: TRY301 (then no compiler is waited for)
     except KeyboardInterrupt:  # in the program, or in that wait
         code = -signal.SIGINT
-    _say_log(log)
+    _say_log(log, whole=asked.all)
     if asked.ledger:
         found = {program[0]: CaseEntry(compiles=tuple(log.compiles))}
         try:
@@ -118,7 +119,7 @@ def _show_live(observation: Observation) -> None:
     compiled = explained(observation)
     why = [c for c in compiled.causes if c.kind != Kind.FIRST_CALL]
     if why and not compiled.from_disk:
-        reasons = "; ".join(map(str, why))
+        reasons = "; ".join(sentences(why))
         where = f"{compiled.call} at {compiled.call_site}"
         _say(f"jitcount: {where}, {seconds(compiled.total_s)}: {reasons}")
 
@@ -130,8 +131,8 @@ def summarise_at_exit() -> CompileLog:
     return log
 
 
-def _say_log(log: CompileLog) -> None:
-    parts = [*log_table(log.compiles), *target_tables(log.compiles)]
+def _say_log(log: CompileLog, *, whole: bool = False) -> None:
+    parts = [*log_table(log.compiles, whole=whole), *target_tables(log.compiles)]
     _say(render(parts, width(sys.stderr)))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from jitcount.explain.causes import AnyCause
+from jitcount.explain.summing import advice_of, sentences
 from jitcount.observe.call_site import NOWHERE, CallSite
 from jitcount.targets.result import OnTarget
 
@@ -88,9 +89,5 @@ class Compile(
 
     def reasons(self) -> list[str]:
         """Why, and what to do about it, a line each, as errors and failures show it."""
-        lines = []
-        for cause in self.causes:
-            lines.append(f"  because: {cause}")
-            if cause.advice:
-                lines.append(f"  → {cause.advice}")
-        return lines
+        because = [f"  because: {sentence}" for sentence in sentences(self.causes)]
+        return [*because, *(f"  → {advice}" for advice in advice_of(self.causes))]

@@ -1,25 +1,32 @@
-"""The recompiles worth fixing first: one line of the user's and one function, summed up."""
+"""What is worth fixing first: recompiles of a function at a line, and lines outside of any jit."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from jitcount.explain.causes.arrays import Shape
 from jitcount.explain.causes.cause import Kind
+from jitcount.explain.summing import advice_of, sentences_of_many
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from jitcount.explain.causes import AnyCause
     from jitcount.explain.compile import Compile
+
+# So many operations at one line are worth a jit.
+_MANY_OPERATIONS = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Hotspot:
-    """The recompiles of one function from one line."""
+    """Compiles that one line of the user's has needed."""
 
-    function: str
+    what: str
+    """What was compiled: a function, or so many operations."""
+
+    is_eager: bool
+    """Operations outside of any jit."""
+
     call_site: str
     count: int
     seconds: float
@@ -27,60 +34,64 @@ class Hotspot:
     """What changed, summed up, most often first."""
 
     advice: str
-    """What to do about what changed most often."""
+    """What to do about it, or about what changed most often."""
 
 
 def hotspots(compiles: Iterable[Compile]) -> list[Hotspot]:
-    """All groups of recompiles, the costliest first; a first call is no recompile."""
-    groups: dict[tuple[str, str], list[Compile]] = {}
-    for compiled in compiles:
-        is_first = all(cause.kind == Kind.FIRST_CALL for cause in compiled.causes)
-        if not is_first and not compiled.from_disk:
-            groups.setdefault((compiled.function, compiled.call_site), []).append(compiled)
-    found = [_hotspot(*key, group) for key, group in groups.items()]
+    """All that is worth a look, the costliest first."""
+    made = [compiled for compiled in compiles if not compiled.from_disk]
+    found = [*_recompiles(made), *_operations(made)]
     return sorted(found, key=lambda hotspot: -hotspot.seconds)
 
 
-def _hotspot(function: str, call_site: str, group: Sequence[Compile]) -> Hotspot:
-    by_place: dict[tuple[Kind, str], list[AnyCause]] = {}
-    for compiled in group:
-        for cause in compiled.causes:
-            if cause.kind != Kind.FIRST_CALL:
-                by_place.setdefault((cause.kind, cause.where), []).append(cause)
-    ranked = sorted(by_place.values(), key=lambda causes: -len(causes))
-    return Hotspot(
-        function=function,
-        call_site=call_site,
-        count=len(group),
-        seconds=sum(compiled.total_s for compiled in group),
-        causes=tuple(summed_up(causes) for causes in ranked),
-        advice=ranked[0][-1].advice if ranked else "",
-    )
+def is_first(compiled: Compile) -> bool:
+    """Whether it is no recompile."""
+    return all(cause.kind == Kind.FIRST_CALL for cause in compiled.causes)
 
 
-def summed_up(causes: Sequence[AnyCause]) -> str:
-    """One sentence for several causes of the same kind at the same place."""
-    last = causes[-1]
-    if len(causes) == 1:
-        return str(last)
-    if lengths := _lengths([cause for cause in causes if isinstance(cause, Shape)]):
-        axis, taken = lengths
-        return (
-            f"axis {axis} of {last.where} took {len(taken)} lengths "
-            f"between {min(taken)} and {max(taken)}"
+def _recompiles(compiles: Sequence[Compile]) -> list[Hotspot]:
+    """The recompiles of each of the user's functions at each line."""
+    groups: dict[tuple[str, str], list[Compile]] = {}
+    for compiled in compiles:
+        if not compiled.eager and not is_first(compiled):
+            groups.setdefault((compiled.function, compiled.call_site), []).append(compiled)
+    return [
+        Hotspot(
+            what=function,
+            is_eager=False,
+            call_site=call_site,
+            count=len(group),
+            seconds=sum(compiled.total_s for compiled in group),
+            causes=tuple(sentences_of_many([compiled.causes for compiled in group])),
+            advice=_most_frequent_advice(group),
         )
-    values = {text for cause in causes for text in (cause.before, cause.after) if text}
-    if last.kind == Kind.STATIC_ARGUMENT and len(values) > 2:
-        return f"static argument {last.where} took {len(values)} values"
-    return f"{last} ({len(causes)} times)"
+        for (function, call_site), group in groups.items()
+    ]
 
 
-def _lengths(causes: Sequence[Shape]) -> tuple[int, set[int]] | None:
-    """The one axis that changed in all causes, and the lengths that it took."""
-    axes = {cause.axes for cause in causes}
-    if len(axes) != 1 or len(changed := axes.pop()) != 1:
-        return None
-    (axis,) = changed
-    taken = {side.shape[axis] for cause in causes for side in (cause.old, cause.new)}
-    lengths = {length for length in taken if isinstance(length, int)}
-    return (axis, lengths) if len(lengths) == len(taken) else None
+def _most_frequent_advice(group: Sequence[Compile]) -> str:
+    given = [advice for compiled in group for advice in advice_of(compiled.causes)]
+    return max(given, key=given.count, default="")
+
+
+def _operations(compiles: Sequence[Compile]) -> list[Hotspot]:
+    """Lines that are made of operations outside of any jit, each compiled by itself."""
+    groups: dict[str, list[Compile]] = {}
+    for compiled in compiles:
+        if compiled.eager:
+            groups.setdefault(compiled.call_site, []).append(compiled)
+    found = []
+    for call_site, group in groups.items():
+        again = [compiled.causes for compiled in group if not is_first(compiled)]
+        if again or len(group) >= _MANY_OPERATIONS:
+            hotspot = Hotspot(
+                what=f"{len(group)} operations",
+                is_eager=True,
+                call_site=call_site,
+                count=len(group),
+                seconds=sum(compiled.total_s for compiled in group),
+                causes=("compiled one by one", *sentences_of_many(again)),
+                advice="call it under jax.jit",
+            )
+            found.append(hotspot)
+    return found

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import functools
+import sys
 import sysconfig
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from jitcount._jax.origin import JAX_DIRECTORIES
-from jitcount.observe.paths import absolute_path, shown_path
+from jitcount.observe.paths import absolute_path, is_installed, shown_path
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -20,7 +21,8 @@ _OURS = tuple(str(_PACKAGE / name) for name in ("observe", "explain", "recorder"
 
 _STANDARD_LIBRARY = sysconfig.get_path("stdlib")
 
-_INSTALLED = ("site-packages", "dist-packages")
+# What people type: into Python's prompt (another name since 3.13), IPython's, or a command line.
+_TYPED = ("<stdin>", "<python-input", "<string>", "<ipython", "<doctest")
 
 
 class CallSite(str):
@@ -88,10 +90,10 @@ def _owner(filename: str) -> str:
     if filename.startswith("<"):
         # An interpreter's prompt and exec'd text are the user's; <frozen ...> and generated
         # wrappers are not.
-        return "user" if filename.startswith(("<stdin>", "<string>", "<ipython")) else "passed over"
+        return "user" if filename.startswith(_TYPED) else "passed over"
     if filename.startswith((*JAX_DIRECTORIES, *_OURS)):
         return "passed over"
-    if any(folder in filename for folder in _INSTALLED):
+    if is_installed(filename):
         return "library"
     return "passed over" if filename.startswith(_STANDARD_LIBRARY) else "user"
 
@@ -99,5 +101,23 @@ def _owner(filename: str) -> str:
 def _describe(frame: FrameType) -> CallSite:
     code, line = frame.f_code, frame.f_lineno
     function = code.co_qualname.replace("<locals>.", "")
-    text = f"{shown_path(code.co_filename)}:{line} in {function}"
+    if (cell := _cell(code.co_filename)) is not None:
+        where = f"In [{cell}], line {line}"
+        text = where if function == "<module>" else f"{where} in {function}"
+    else:
+        text = f"{shown_path(code.co_filename)}:{line} in {function}"
     return CallSite(text, absolute_path(code.co_filename), line, function)
+
+
+def _cell(filename: str) -> int | None:
+    """The number of the notebook's cell that a file stands for; None for other files.
+
+    IPython compiles each cell under a name of its own, and remembers which is which.
+    """
+    if "ipykernel_" not in filename and not filename.startswith("<ipython"):
+        return None
+    try:
+        shell = sys.modules["IPython"].get_ipython()
+        return int(shell.compile._filename_map[filename])  # noqa: SLF001 (nothing public tells)
+    except Exception:  # noqa: BLE001 (no notebook, or another IPython)
+        return None

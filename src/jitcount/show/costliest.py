@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from jitcount.explain.summing import sentences
 from jitcount.show.parts import Heading, Part, Seconds, Table, figures, words
 from jitcount.show.text import seconds, times
 
@@ -22,7 +23,7 @@ def costliest(found: Mapping[str, Sequence[Compile]], most: int) -> list[Part]:
         (
             Seconds(compiled.total_s),
             compiled.function,
-            "; ".join(str(cause) for cause in compiled.causes),
+            "; ".join(sentences(compiled.causes)),
             test,
         )
         for test, compiled in sorted(every, key=lambda pair: -pair[1].total_s)[:most]

@@ -1,17 +1,18 @@
-"""What `print(log)` shows: each compile with its cause, and the recompiles worth fixing first."""
+"""What `print(log)` shows: what was compiled and why, summed up, and what is worth fixing first."""
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
-from jitcount.explain.hotspots import Hotspot, hotspots
-from jitcount.show.parts import Heading, Note, Part, Seconds, Table, figures, words
+from jitcount.explain.hotspots import Hotspot, hotspots, is_first
+from jitcount.explain.summing import sentences, sentences_of_many
+from jitcount.show.parts import Heading, Note, Part, Row, Seconds, Table, figures, words
 from jitcount.show.text import name_of, seconds, signature_of, times
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
-    from jitcount.explain.causes import Cause
     from jitcount.explain.compile import Compile
 
 # More rows than a person reads; the cheapest are left out.
@@ -19,62 +20,92 @@ _MOST_ROWS = 50
 
 _MOST_HOTSPOTS = 3
 _MOST_CAUSES = 4
+_MOST_NAMES = 6
 
 
-def log_table(compiles: Sequence[Compile]) -> list[Part]:
-    """A headline with the totals, the compiles in order, and what to fix first."""
+def log_table(compiles: Sequence[Compile], *, whole: bool = False) -> list[Part]:
+    """A headline with the totals, the compiles, and what to fix first.
+
+    The user's own jits come first, one row for a function, a line and a kind of cause; operations
+    outside of jit are summed up by line. The `whole` table has a row for each compile, in order.
+    """
     if not compiles:
         return [Note("nothing was compiled")]
-    parts: list[Part] = [Heading(_headline(compiles)), _table(compiles)]
+    groups = [[compiled] for compiled in compiles] if whole else _grouped(compiles)
+    parts: list[Part] = [Heading(_headline(compiles)), _table(groups)]
     if worst := hotspots(compiles)[:_MOST_HOTSPOTS]:
         parts.append(Heading("Worth fixing first"))
         parts += [note for hotspot in worst for note in _notes(hotspot)]
     return parts
 
 
-def _table(compiles: Sequence[Compile]) -> Table:
-    shown = _costliest(compiles)
-    rows = [
-        (
-            name_of(compiled),
-            signature_of(compiled.signature),
-            Seconds(compiled.total_s),
-            compiled.call_site,
-            _causes(compiled.causes),
-        )
-        for compiled in shown
-    ]
+def _grouped(compiles: Sequence[Compile]) -> list[list[Compile]]:
+    """What is one row: a function, a line and what changed there; of eager operations, a line."""
+    groups: dict[object, list[Compile]] = {}
+    for compiled in compiles:
+        key: object = ("eager", compiled.call_site, compiled.from_disk)
+        if not compiled.eager:
+            changed = tuple(sorted({(cause.kind, cause.where) for cause in compiled.causes}))
+            key = (compiled.function, compiled.call_site, compiled.from_disk, changed)
+        groups.setdefault(key, []).append(compiled)
+    return sorted(groups.values(), key=lambda group: group[0].eager)
+
+
+def _table(groups: Sequence[Sequence[Compile]]) -> Table:
+    shown = _costliest(groups)
     left_out = ""
-    if more := len(compiles) - len(shown):
-        rest = sum(c.total_s for c in compiles) - sum(c.total_s for c in shown)
+    if more := len(groups) - len(shown):
+        rest = _seconds(groups) - _seconds(shown)
         left_out = f"… and {more} cheaper ones, {seconds(rest)} together"
     columns = words("function", "signature") + figures("time") + words("call site", "cause")
-    return Table(columns, rows, left_out)
+    return Table(columns, [_row(group) for group in shown], left_out)
 
 
-def _causes(causes: Sequence[Cause]) -> str:
-    if len(causes) <= _MOST_CAUSES:
-        return "; ".join(map(str, causes))
-    first = "; ".join(map(str, causes[: _MOST_CAUSES - 1]))
-    return f"{first}; and {len(causes) - _MOST_CAUSES + 1} more"
+def _row(group: Sequence[Compile]) -> Row:
+    first, count = group[0], len(group)
+    total = Seconds(sum(compiled.total_s for compiled in group))
+    if count == 1:
+        causes = _few(sentences(first.causes))
+        return name_of(first), signature_of(first.signature), total, first.call_site, causes
+    names = Counter(compiled.function for compiled in group)
+    if len(names) > 1:
+        operations = [name if n == 1 else f"{name} ×{n}" for name, n in names.most_common()]
+        name = f"{count} operations (eager)"
+        return name, "", total, first.call_site, _few(operations, ", ", _MOST_NAMES)
+    again = [compiled.causes for compiled in group if not is_first(compiled)]
+    causes = _few(sentences_of_many(again or [first.causes]))
+    name = name_of(first).replace(first.function, f"{first.function} ×{count}", 1)
+    return name, f"{signature_of(first.signature)}, …", total, first.call_site, causes
+
+
+def _few(texts: Sequence[str], between: str = "; ", most: int = _MOST_CAUSES) -> str:
+    if len(texts) <= most:
+        return between.join(texts)
+    return f"{between.join(texts[: most - 1])}{between}and {len(texts) - most + 1} more"
 
 
 def _notes(hotspot: Hotspot) -> list[Note]:
     cost = f"{times(hotspot.count, 'recompile')}, {seconds(hotspot.seconds)}"
+    if hotspot.is_eager:
+        cost = seconds(hotspot.seconds)
     below = list(hotspot.causes[:_MOST_CAUSES])
     if (more := len(hotspot.causes) - _MOST_CAUSES) > 0:
         below.append(f"and {times(more, 'other change')}")
     if hotspot.advice:
         below.append(f"→ {hotspot.advice}")
-    first = Note(f"{hotspot.function} at {hotspot.call_site}: {cost}", depth=1)
+    first = Note(f"{hotspot.what} at {hotspot.call_site}: {cost}", depth=1)
     return [first, *(Note(text, depth=2) for text in below)]
 
 
-def _costliest(compiles: Sequence[Compile]) -> Sequence[Compile]:
-    if len(compiles) <= _MOST_ROWS:
-        return compiles
-    ranked = sorted(range(len(compiles)), key=lambda index: -compiles[index].total_s)
-    return [compiles[index] for index in sorted(ranked[:_MOST_ROWS])]
+def _costliest(groups: Sequence[Sequence[Compile]]) -> Sequence[Sequence[Compile]]:
+    if len(groups) <= _MOST_ROWS:
+        return groups
+    ranked = sorted(range(len(groups)), key=lambda index: -_seconds([groups[index]]))
+    return [groups[index] for index in sorted(ranked[:_MOST_ROWS])]
+
+
+def _seconds(groups: Iterable[Sequence[Compile]]) -> float:
+    return sum(compiled.total_s for group in groups for compiled in group)
 
 
 def _headline(compiles: Sequence[Compile]) -> str:

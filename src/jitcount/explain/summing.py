@@ -1,0 +1,130 @@
+"""Many causes in few sentences: what is one event to a reader is said once.
+
+A batch that is shorter in three arrays has three causes and is one event. A function that was
+compiled for three hundred lengths has as many causes, and one sentence says them all.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from jitcount.explain.causes.arguments import StaticValue
+from jitcount.explain.causes.arrays import Shape
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from jitcount.explain.causes import Cause
+
+# Places and values that are written out; more are counted.
+_MOST_PLACES = 4
+_MOST_VALUES = 4
+
+
+def events(causes: Iterable[Cause]) -> list[tuple[Cause, tuple[str, ...]]]:
+    """The causes of a compile, each event once, with all places that it happened at."""
+    found: dict[Any, tuple[Cause, list[str]]] = {}
+    for cause in causes:
+        _, places = found.setdefault(_what(cause), (cause, []))
+        if cause.where not in places:
+            places.append(cause.where)
+    return [(cause, tuple(places)) for cause, places in found.values()]
+
+
+def _what(cause: Cause) -> Any:
+    """What happened, wherever it did."""
+    if isinstance(cause, Shape) and len(cause.axes) == 1:
+        (axis,) = cause.axes
+        return Shape, axis, cause.old.shape[axis], cause.new.shape[axis]
+    fields: dict[str, Any] = msgspec.structs.asdict(cause)
+    del fields["where"]
+    return type(cause), *fields.values()
+
+
+def sentences(causes: Iterable[Cause]) -> list[str]:
+    """Why a program was compiled, a sentence for each event."""
+    return [_sentence(cause, places) for cause, places in events(causes)]
+
+
+def _sentence(cause: Cause, places: tuple[str, ...]) -> str:
+    if len(places) == 1:
+        return str(cause)
+    if isinstance(cause, Shape) and len(cause.axes) == 1:
+        (axis,) = cause.axes
+        lengths = f"went from {cause.old.shape[axis]} to {cause.new.shape[axis]}"
+        return f"axis {axis} of {_together(places, lengths)}"
+    return str(msgspec.structs.replace(cause, where=_list(places)))
+
+
+def advice_of(causes: Iterable[Cause]) -> list[str]:
+    """What to do, once for each event; nothing where there is nothing to do."""
+    found = (msgspec.structs.replace(c, where=_list(places)) for c, places in events(causes))
+    return [cause.advice for cause in found if cause.advice]
+
+
+def _together(places: tuple[str, ...], what: str) -> str:
+    """Several places and what happened to them: ``batch went from 32 to 7 (x, y, mask)``."""
+    root, *others = {_root(place) for place in places}
+    if others or len(places) == 1:
+        return f"{_list(places)} {what}".rstrip()
+    return f"{root} {what} ({_list(tuple(_short(place, root) for place in places))})"
+
+
+def _root(place: str) -> str:
+    """The argument that a place is in."""
+    return re.split(r"[\[.]", place, maxsplit=1)[0]
+
+
+def _short(place: str, root: str) -> str:
+    """What is left of a place without its argument: ``x`` of ``batch['x']``."""
+    rest = place.removeprefix(root)
+    key = re.fullmatch(r"\['([^']*)'\]|\.(\w+)", rest)
+    return next(filter(None, key.groups())) if key else rest
+
+
+def _list(places: Sequence[str]) -> str:
+    if len(places) <= _MOST_PLACES:
+        return ", ".join(places)
+    return f"{', '.join(places[: _MOST_PLACES - 1])} and {len(places) - _MOST_PLACES + 1} more"
+
+
+def sentences_of_many(compiles: Sequence[Sequence[Cause]]) -> list[str]:
+    """Why several programs of one function were compiled; most often first.
+
+    An axis that took many lengths, a static argument that took many values, is said once.
+    """
+    if len(compiles) == 1:
+        return sentences(compiles[0])
+    said: Counter[str] = Counter()
+    taken: dict[str, list[Any]] = {}
+    for causes in compiles:
+        for cause, places in events(causes):
+            name, values = _taken(cause, places)
+            said[name] += 1
+            taken.setdefault(name, []).extend(values)
+    ranked = [(name, count, list(dict.fromkeys(taken[name]))) for name, count in said.most_common()]
+    return [_said(name, count, values) for name, count, values in ranked]
+
+
+def _taken(cause: Cause, places: tuple[str, ...]) -> tuple[str, list[Any]]:
+    """What took other values, and which; a sentence and none where that cannot be summed up."""
+    if isinstance(cause, Shape) and len(cause.axes) == 1:
+        (axis,) = cause.axes
+        lengths = [cause.old.shape[axis], cause.new.shape[axis]]
+        return f"axis {axis} of {_together(places, '').replace('  ', ' ')}", lengths
+    if isinstance(cause, StaticValue):
+        return f"static argument {_list(places)}", [cause.before, cause.after]
+    return _sentence(cause, places), []
+
+
+def _said(name: str, count: int, values: list[Any]) -> str:
+    if not values:
+        return f"{name} ({count} times)" if count > 1 else name
+    ordered = sorted(values) if all(isinstance(value, int) for value in values) else values
+    if len(ordered) <= _MOST_VALUES:
+        return f"{name}: {', '.join(map(str, ordered))}"
+    return f"{name}: {ordered[0]} … {ordered[-1]}, {len(ordered)} of them"

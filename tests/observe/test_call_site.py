@@ -1,5 +1,8 @@
 import contextlib
+import sys
+import types
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
@@ -106,6 +109,8 @@ def test_in_a_command_line(tmp_path: Path) -> None:
     [
         ("/home/me/train.py", "user"),
         ("<stdin>", "user"),
+        ("<python-input-0>", "user"),
+        ("/home/me/.venv/lib/python3.11/site-packages/jaxopt/_src/base.py", "library"),
         ("<ipython-input-3-abc>", "user"),
         ("/tmp/ipykernel_1/123.py", "user"),  # noqa: S108
         ("<frozen runpy>", "passed over"),
@@ -122,3 +127,17 @@ def test_whose_code_a_file_is(filename: str, owner: str) -> None:
 
 def test_a_stack_without_anyone_is_unknown() -> None:
     assert call_site.sites_in(None) == ("unknown", "")
+
+
+def test_a_cell_of_a_notebook_is_named_by_its_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    cell = "/tmp/ipykernel_1/371926069.py"  # noqa: S108
+    compiler = types.SimpleNamespace(_filename_map={cell: 2})
+    shell = types.SimpleNamespace(compile=compiler)
+    monkeypatch.setitem(sys.modules, "IPython", types.SimpleNamespace(get_ipython=lambda: shell))  # type: ignore[arg-type]
+    code = (
+        "def f():\n    return step(X[:1])\nwith jitcount.record() as log:\n    f()\n    step(X[:2])"
+    )
+    namespace: dict[str, Any] = {"jitcount": jitcount, "step": step, "X": X}
+    exec(compile(code, cell, "exec"), namespace)  # noqa: S102
+    sites = [str(compiled.call_site) for compiled in namespace["log"].compiles]
+    assert sites == ["In [2], line 2 in f", "In [2], line 5"]

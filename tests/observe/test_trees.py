@@ -9,7 +9,7 @@ import jax
 import numpy as np
 import pytest
 
-from jitcount.observe.trees import AtLeaf, Node, walk
+from jitcount.observe.trees import Node, walk
 
 
 class Point(NamedTuple):
@@ -40,12 +40,18 @@ class Pair:
         return cls(*both)
 
 
+def walked(value: Any) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    walk(value, "x", found, describe=lambda leaf: leaf)
+    return found
+
+
 def nodes(value: Any) -> dict[str, Node]:
-    return {place: found for place, found in walk(value, "x") if isinstance(found, Node)}
+    return {place: found for place, found in walked(value).items() if isinstance(found, Node)}
 
 
 def leaves(value: Any) -> dict[str, Any]:
-    return {place: found.value for place, found in walk(value, "x") if isinstance(found, AtLeaf)}
+    return {place: leaf for place, leaf in walked(value).items() if not isinstance(leaf, Node)}
 
 
 TREES = {

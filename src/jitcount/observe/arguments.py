@@ -16,19 +16,20 @@ if TYPE_CHECKING:
     from jitcount.observe.wrappers import UserCall
 
 
-def arguments_of(call: UserCall) -> Iterator[tuple[str, Leaf | Static | Node]]:
+def arguments_of(call: UserCall) -> dict[str, Leaf | Static | Node]:
     """All places of the arguments, and what a program depends on there."""
+    found: dict[str, Leaf | Static | Node] = {}
+    describe = _array_or_static if call.only_arrays_are_traced else describe_leaf
     for name, value, is_static in _arguments(call):
         if is_static:
-            yield name, describe_static(value)
-            continue
-        for place, found in walk(value, name):
-            if isinstance(found, Node):
-                yield place, found
-            elif call.only_arrays_are_traced and not isinstance(found.value, ARRAYS):
-                yield place, describe_static(found.value)
-            else:
-                yield place, describe_leaf(found.value)
+            found[name] = describe_static(value)
+        else:
+            walk(value, name, found, describe)
+    return found
+
+
+def _array_or_static(leaf: Any) -> Leaf | Static:
+    return describe_leaf(leaf) if isinstance(leaf, ARRAYS) else describe_static(leaf)
 
 
 def _arguments(call: UserCall) -> Iterator[tuple[str, Any, bool]]:

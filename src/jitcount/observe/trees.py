@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import jax
 import msgspec
@@ -14,7 +14,7 @@ from jitcount.observe.texts import type_name
 from jitcount.observe.values import ARRAYS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable
 
 
 class Node(msgspec.Struct, frozen=True, gc=False):
@@ -28,39 +28,55 @@ class Node(msgspec.Struct, frozen=True, gc=False):
     """What else is compiled in, such as the static fields of a dataclass."""
 
 
-class AtLeaf(NamedTuple):
-    """A place that holds no others."""
-
-    value: Any
-
-
 _LEAVES = (*ARRAYS, bool, int, float, complex)
 _NONE = Node("None")
 
+Found: TypeAlias = dict[str, Any]
+"""By place, a `Node` or what `describe` makes of a leaf."""
 
-def walk(value: Any, where: str) -> Iterator[tuple[str, Node | AtLeaf]]:
-    """Yield a value and all that is in it, place by place.
 
-    >>> for place, found in walk({"a": [1.0, None]}, "params"):
-    ...     print(place, found)
+def walk(value: Any, where: str, found: Found, describe: Callable[[Any], object]) -> None:
+    """Find a value and all that is in it, place by place; trees of 20,000 leaves are no exception.
+
+    >>> found = {}
+    >>> walk({"a": [1.0, None]}, "params", found, describe=str)
+    >>> for place, value in found.items():
+    ...     print(place, value)
     params Node(type_name='dict', keys=("['a']",), static=None)
     params['a'] Node(type_name='list', keys=('[0]', '[1]'), static=None)
-    params['a'][0] AtLeaf(value=1.0)
+    params['a'][0] 1.0
     params['a'][1] Node(type_name='None', keys=(), static=None)
     """
-    if isinstance(value, _LEAVES):
-        yield where, AtLeaf(value)
-        return
-    if value is None:
-        yield where, _NONE
-        return
+    kind = type(value)
+    if kind is dict:
+        keys = _sorted(value)
+        names = tuple([f"[{key!r}]" for key in keys])
+        found[where] = Node("dict", names)
+        for name, key in zip(names, keys, strict=True):
+            walk(value[key], where + name, found, describe)
+    elif kind is list or kind is tuple:
+        names = tuple([f"[{index}]" for index in range(len(value))])
+        found[where] = Node(kind.__name__, names)
+        for name, child in zip(names, value, strict=True):
+            walk(child, where + name, found, describe)
+    elif value is None:
+        found[where] = _NONE
+    elif isinstance(value, _LEAVES):
+        found[where] = describe(value)
+    else:
+        _walk_registered(value, where, found, describe)
+
+
+def _walk_registered(
+    value: Any, where: str, found: Found, describe: Callable[[Any], object]
+) -> None:
     children, static = _children(value)
     if children is None:
-        yield where, AtLeaf(value)
+        found[where] = describe(value)
         return
-    yield where, Node(type_name(value), tuple(key for key, _ in children), static)
+    found[where] = Node(type_name(value), tuple(key for key, _ in children), static)
     for key, child in children:
-        yield from walk(child, where + key)
+        walk(child, where + key, found, describe)
 
 
 class _Children(NamedTuple):
@@ -71,10 +87,6 @@ class _Children(NamedTuple):
 
 
 def _children(value: Any) -> _Children:
-    if type(value) is dict:
-        return _Children([(f"[{key!r}]", value[key]) for key in _sorted(value)])
-    if type(value) in {list, tuple}:
-        return _Children([(f"[{index}]", child) for index, child in enumerate(value)])
     # JAX's registry decides: a NamedTuple, too, may be registered as something else.
     found, structure = jax.tree_util.tree_flatten_with_path(value, is_leaf=lambda v: v is not value)
     if len(found) == 1 and not found[0][0]:

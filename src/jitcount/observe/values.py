@@ -75,7 +75,7 @@ def describe_leaf(leaf: Any) -> Leaf:
     float32[2,3] True
     """
     if isinstance(leaf, _NUMPY):
-        return Leaf(leaf.shape, _canonical(leaf.dtype, settings.is_x64()), is_weak=False)
+        return _numpy_leaf(leaf.shape, leaf.dtype, settings.is_x64())
     if type(leaf) in _SCALARS:
         return Leaf((), _canonical(_SCALARS[type(leaf)], settings.is_x64()), is_weak=True)
     if isinstance(leaf, bool):
@@ -83,8 +83,20 @@ def describe_leaf(leaf: Any) -> Leaf:
     aval = getattr(leaf, "aval", leaf)
     if not (hasattr(aval, "dtype") and hasattr(aval, "shape")):
         aval = jax.typeof(leaf)
+    return _jax_leaf(aval, _placement(leaf))
+
+
+@functools.lru_cache(maxsize=4096)
+def _numpy_leaf(shape: tuple[int, ...], dtype: Any, is_x64: bool) -> Leaf:  # noqa: FBT001
+    """Most leaves are like others: described once."""
+    return Leaf(shape, _canonical(dtype, is_x64), is_weak=False)
+
+
+@functools.lru_cache(maxsize=4096)
+def _jax_leaf(aval: Any, placement: Placement | None) -> Leaf:
+    """The same for JAX's own arrays, by what JAX knows of them."""
     weak = bool(getattr(aval, "weak_type", False))
-    return Leaf(tuple(aval.shape), dtype_name(aval.dtype), weak, _placement(leaf))
+    return Leaf(tuple(aval.shape), dtype_name(aval.dtype), weak, placement)
 
 
 @functools.lru_cache(maxsize=256)

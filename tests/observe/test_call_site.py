@@ -133,7 +133,7 @@ def test_a_cell_of_a_notebook_is_named_by_its_number(monkeypatch: pytest.MonkeyP
     cell = "/tmp/ipykernel_1/371926069.py"  # noqa: S108
     compiler = types.SimpleNamespace(_filename_map={cell: 2})
     shell = types.SimpleNamespace(compile=compiler)
-    monkeypatch.setitem(sys.modules, "IPython", types.SimpleNamespace(get_ipython=lambda: shell))  # type: ignore[arg-type]
+    monkeypatch.setitem(sys.modules, "IPython", types.SimpleNamespace(get_ipython=lambda: shell))
     code = (
         "def f():\n    return step(X[:1])\nwith jitcount.record() as log:\n    f()\n    step(X[:2])"
     )

@@ -38,7 +38,16 @@ def test_importing_loads_no_library_that_only_printing_needs() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.parametrize("module", ["jitcount", "jitcount_pytest", "jitcount_autostart"])
+@pytest.mark.parametrize(
+    "module",
+    [
+        "jitcount",
+        "jitcount_pytest",
+        "jitcount_autostart",
+        "jitcount.observe.call_site",
+        "jitcount.ledger.environment",
+    ],
+)
 def test_importing_does_not_import_jax(module: str) -> None:
     done = run(f"import sys, {module}; assert 'jax' not in sys.modules")
     assert (done.returncode, done.stderr) == (0, "")

@@ -290,4 +290,4 @@ class Ear:
 
 
 def _function(about: dict[str, Any]) -> str:
-    return events.function_in(str(about.get("fun_name", UNKNOWN)))
+    return events.function_of(about) or UNKNOWN

@@ -20,8 +20,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from jitcount.explain.hub import hub
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+
+    from jitcount.observe.observation import Observation
+    from jitcount.observe.program import Program
 
     Environment = Mapping[str, str | None]
 
@@ -175,3 +180,26 @@ class Project:
         command = ("-m", "pytest", "-q", "-p", "no:cacheprovider")
         terminal = {"CI": None, "BUILD_NUMBER": None, "COLUMNS": "100", "NO_COLOR": "1"}
         return python(*command, *arguments, cwd=self.root, env=terminal)
+
+
+# --- What is seen of a compile --------------------------------------------------------------------
+
+
+def observed(work: Callable[[], object]) -> list[Observation]:
+    """What was seen of each compile, with a history of its own."""
+    seen: list[Observation] = []
+    listener = seen.append
+    with hub.own_history():
+        hub.listen(listener)
+        try:
+            work()
+        finally:
+            hub.forget(listener)
+    return seen
+
+
+def described(work: Callable[[], object]) -> Program:
+    """The program of the one compile that the work needs."""
+    (seen,) = observed(work)
+    assert seen.program is not None
+    return seen.program

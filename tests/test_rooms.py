@@ -129,6 +129,7 @@ EXCEPTIONS = {
     ("ledger/environment.py", "text jaxlib"): "the name of a distribution, whose version is kept",
     ("observe/arguments.py", ".static_argnames"): "a field of our own UserCall",
     ("observe/arguments.py", ".static_argnums"): "a field of our own UserCall",
+    ("observe/wrappers.py", ".static_argnums"): "a field of our own JitCall",
     ("observe/wrappers.py", ".f_locals"): "other libraries' frames, each known by its name",
     ("suite/score.py", "logger jax"): "the score reads what JAX explains to its users",
 }

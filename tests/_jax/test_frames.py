@@ -92,6 +92,28 @@ def test_a_transformed_call_tells_its_transformation(
     assert {call.transform for call, _ in readings_of(lambda: program(f))} == expected
 
 
+def test_a_lowering_tells_whether_a_call_needs_it() -> None:
+    seen: list[bool] = []
+
+    def on_end(event: str, duration_secs: float, **_about: Any) -> None:
+        if event == LOWER:
+            seen.append(frames.is_in_a_call(sys._getframe()))
+
+    jitted = jax.jit(lambda x: jnp.sin(x).sum())
+    monitoring.register_event_duration_secs_listener(on_end)
+    try:
+        jitted(X)
+        jax.vmap(jitted)(X[None])
+        jax.grad(jitted)(X)
+        assert all(seen)
+        seen.clear()
+        jitted.lower(X[:2])
+        jitted.trace(X[:1]).lower()
+        assert seen == [False, False]
+    finally:
+        unregister({"event_duration": on_end})
+
+
 def test_a_call_that_is_traced_ahead_of_time_is_read() -> None:
     seen: list[frames.JitCall | None] = []
 

@@ -92,7 +92,7 @@ def test_the_oldest_go_first(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_many_places_leave_room_for_fewer_programs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(history, "MOST_NUMBERS", 140)
+    monkeypatch.setattr(history, "MOST_NUMBERS", 150)
     past = History()
     for number in range(30):
         wide: dict[str, Any] = {f"x{i}": number for i in range(10)}

@@ -174,8 +174,11 @@ def test_container_type() -> None:
 def test_static_field() -> None:
     assert last_causes(step, (State(arr(3), "a"),), (State(arr(3), "b"),)) == [
         (
-            "the static part of x changed: State[('a',)] became State[('b',)]",
-            "keep what changes in x in an array field of State; its static fields are compiled in",
+            "x.name went from 'a' to 'b'",
+            (
+                "x.name is compiled in: keep it the same, "
+                "or keep what changes in an array field of State"
+            ),
         )
     ]
 
@@ -326,8 +329,8 @@ def test_caches_cleared() -> None:
 
 def test_eager_operation_of_another_size() -> None:
     with hub.own_history(), jitcount.record() as log:
-        jnp.full((47,), np.float32(2))
-        jnp.full((53,), np.float32(2))
+        for length in 47, 53:
+            jnp.full((length,), np.float32(2))
     (cause,) = log.compiles[-1].causes
     assert str(cause) == "parameter shape went from (47,) to (53,)"
     assert cause.advice == "put the operation into a jitted function, or keep its shape the same"

@@ -138,6 +138,7 @@ def test_flax_nnx_names_the_users_arguments() -> None:
     assert sorted(place.removesuffix(".value") for place in places) == [
         "shape model.layer.bias",
         "shape model.layer.kernel",
+        "static-argument model.layer.out_features",
     ]
 
 

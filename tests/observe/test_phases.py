@@ -1,6 +1,13 @@
 from jitcount.observe.phases import _WAITING, NO_TRACE, Lowered, Lowerings, Trace, Traces
+from jitcount.observe.program import Program
+from jitcount.observe.surroundings import Settings
 
 A, B = ("float32[3]",), ("float32[4]",)
+
+
+def program() -> Program:
+    settings = Settings({}, frozenset())
+    return Program(group=("step",), name="step", settings=settings, places=(), values=())
 
 
 def lowered(function: str = "step", avals: tuple[str, ...] | None = A, thread: int = 1) -> Lowered:
@@ -37,6 +44,14 @@ def test_a_trace_whose_begin_was_not_heard_counts() -> None:
     traces = Traces()
     traces.end("step", Trace(1.0))
     assert traces.take("step") == Trace(1.0)
+
+
+def test_a_trace_ahead_of_time_is_not_of_a_call() -> None:
+    ahead = Trace(1.0, program=program())
+    traces = Traces()
+    traces.end("step", ahead)
+    assert traces.take("step", in_a_call=True) is NO_TRACE
+    assert traces.take("step") is ahead
 
 
 def test_a_lowering_is_taken_once() -> None:

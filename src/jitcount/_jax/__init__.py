@@ -7,6 +7,7 @@ every supported release that it does not have to.
 `events`       what JAX reports: names of events, lines of its log, and how to listen to both
 `frames`       the call that is compiled, from the local variables of JAX's functions on the stack
 `lowering`     the program that is compiled: lowered again for another platform, compiled, hashed
+`trees`        what a node of a pytree keeps beside its children
 `jaxprs`       programs as JAX holds them before they are lowered
 `options`      JAX's record of what `jax.jit` was called with
 `settings`     the settings that are part of JAX's cache key

@@ -42,6 +42,10 @@ def is_disk_miss(line: logging.LogRecord) -> bool:
     return str(line.msg).startswith("PERSISTENT COMPILATION CACHE MISS")
 
 
+NAMELESS = frozenset({"_fun", "<unnamed function>", "<unnamed wrapped function>"})
+"""What JAX calls callable objects, and what `jax.pmap` maps."""
+
+
 def function_in(name: str) -> str:
     """The function's name in JAX's name of what it traces, lowers or compiles.
 

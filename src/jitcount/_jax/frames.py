@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sysconfig
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 
@@ -37,6 +37,9 @@ class JitCall:
     caller: FrameType | None
     """The frame that called the wrapper: a library's, perhaps."""
 
+    static_argnums: tuple[int, ...] | None = None
+    """Where they are not those of the jit: `jax.pmap` has static arguments of its own."""
+
 
 @dataclass(frozen=True, slots=True)
 class PrimitiveCall:
@@ -60,6 +63,12 @@ class Call:
     call: JitCall | PrimitiveCall | None = None
     transform: str = ""
     """Which transformation of the function it is: "vmap", "grad", "backward pass"."""
+
+    over: tuple[int | None, ...] = ()
+    """For each array, the axis that is mapped, or 0 where it is differentiated by; else None."""
+
+    jaxpr: Any = None
+    """What is compiled: JAX's caches know programs by this object."""
 
     source: Source | None = None
     """Where the function stands, as the jaxpr knows it; without a call."""
@@ -90,11 +99,29 @@ def read_call(frame: FrameType | None) -> Call:
     if call is None:
         # The backward pass of a jitted function is called without its wrapper.
         source = source_of(jaxpr)
-        return Call(avals, source is not None and source.is_jaxs, None, transform, source)
+        is_jaxs = source is not None and source.is_jaxs
+        return Call(avals, is_jaxs, None, transform, source=source, jaxpr=jaxpr)
+    over = _transformed_over(found)
     if not is_made_by_jax(call.fun):
-        return Call(avals, made_by_jax=False, call=call, transform=transform)
+        return Call(avals, False, call, transform, over, jaxpr=jaxpr)  # noqa: FBT003
     primitive = _applied_primitive(found["cache_miss"])
-    return Call(avals, made_by_jax=True, call=primitive or call, transform=transform)
+    return Call(avals, True, primitive or call, transform, over, jaxpr=jaxpr)  # noqa: FBT003
+
+
+def _transformed_over(found: dict[str, FrameType]) -> tuple[int | None, ...]:
+    """How the arguments are mapped or differentiated, from the rule that does it.
+
+    Without these names in its frame, two ways of transforming are told apart by what is compiled.
+    """
+    for name, frame in found.items():
+        local = frame.f_locals
+        if name == "_pjit_batcher":
+            axes = local.get("dims_in", ())
+            return tuple(axis if isinstance(axis, int) else None for axis in axes)
+        if name in {"_pjit_jvp", "_pjit_linearize"}:
+            by = local.get("nzs", local.get("is_nz_tangents_in", ()))
+            return tuple(0 if is_by else None for is_by in by)
+    return ()
 
 
 def read_executable(frame: FrameType | None) -> Executable:
@@ -129,6 +156,11 @@ def frame_near(frame: FrameType | None, name: str) -> FrameType | None:
             return frame
         frame = frame.f_back
     return None
+
+
+def is_in_a_call(frame: FrameType | None) -> bool:
+    """Whether a call needs what is lowered just now; not, where it is lowered ahead of time."""
+    return not _frames_of_jax(frame).keys().isdisjoint({"_pjit_call_impl_python", "cache_miss"})
 
 
 def read_tracing(frame: FrameType | None) -> JitCall | None:
@@ -191,8 +223,36 @@ def _jit_call(frame: FrameType) -> JitCall | None:
         return None
     caller = frame.f_back
     while caller is not None and is_module_of_jax(caller.f_globals.get("__name__", "")):
+        if caller.f_code.co_name == "wrapped" and (mapped := _pmapped(caller)) is not None:
+            return JitCall(
+                mapped.fun, mapped.args, mapped.kwargs, info, caller.f_back, mapped.static
+            )
         caller = caller.f_back
     return JitCall(local["fun"], tuple(local["args"]), dict(local["kwargs"]), info, caller)
+
+
+class _Pmapped(NamedTuple):
+    """A call of what `jax.pmap` returned."""
+
+    fun: Any
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    static: tuple[int, ...]
+
+
+def _pmapped(frame: FrameType) -> _Pmapped | None:
+    """The user's call behind a jit that `jax.pmap` has made; without it the names are JAX's own."""
+    local = frame.f_locals
+    infer = local.get("infer_params")
+    closed_over = (
+        dict(zip(infer.__code__.co_freevars, infer.__closure__, strict=True)) if infer else {}
+    )
+    try:
+        fun = closed_over["wrapped_fun"].cell_contents.f
+        static = tuple(closed_over["static_broadcasted_tuple"].cell_contents)
+        return _Pmapped(fun, tuple(local["args"]), dict(local["kwargs"]), static)
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return None
 
 
 def _applied_primitive(miss: FrameType) -> PrimitiveCall | None:

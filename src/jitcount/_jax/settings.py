@@ -65,6 +65,17 @@ def is_set_for_a_block(name: str) -> bool:
         return not name.startswith("jax_")
 
 
+# What JAX sets for itself while it differentiates or maps; an abstract mesh is the user's only if
+# it has axes.
+_OWN = {"eager_constant_folding", "jax_no_execution", "xla_metadata_context_manager"}
+_EMPTY_MESHES = {"None", "AbstractMesh((), axis_types=())", "AbstractMesh(())"}
+
+
+def is_jaxs_own(name: str, text: str) -> bool:
+    """Whether a setting has this value by JAX's own doing, and not by a user's."""
+    return name in _OWN or (name == "abstract_mesh_context_manager" and text in _EMPTY_MESHES)
+
+
 _CONFIG_NAMES = (
     "jax_enable_x64",
     "jax_default_matmul_precision",

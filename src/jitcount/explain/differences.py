@@ -14,11 +14,12 @@ from jitcount.explain.causes.arguments import (
 )
 from jitcount.explain.causes.arrays import NO_DEVICE, Dtype, OnDevice, Shape, Sharding, WeakType
 from jitcount.explain.causes.cause import Kind
-from jitcount.explain.causes.functions import JitOption, NewFunction, Setting
-from jitcount.explain.restructured import Restructured
+from jitcount.explain.causes.functions import JitOption, NewFunction, Setting, Transform
+from jitcount.explain.restructured import Restructured, changed_parts
 from jitcount.observe.functions import Function
 from jitcount.observe.program import Parameter as ParameterValue
-from jitcount.observe.values import Leaf, Static
+from jitcount.observe.statics import Static
+from jitcount.observe.values import Leaf
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -36,18 +37,48 @@ def differences(earlier: Program, later: Program) -> list[AnyCause]:
     found: list[AnyCause] = []
     if earlier.function != later.function and earlier.function and later.function:
         found.append(_new_function(earlier.function, later.function))
+    if (transformed := _transformed(earlier, later)) is not None:
+        found.append(transformed)
     found += _options(earlier.options, later.options)
     found += _settings(earlier.settings, later.settings)
     if not any(cause.where in {"static_argnums", "static_argnames"} for cause in found):
-        found += _arguments(earlier, later)
+        arguments = _arguments(earlier, later)
+        # Mapped over another argument, arrays have other ranks: that is one change, not several.
+        found += [c for c in arguments if not (transformed and isinstance(c, Shape) and not c.axes)]
     if not found:
         found += _parameters(earlier, later)
+    if not found and earlier.settings != later.settings:
+        found.append(Transform(later.name, *_surroundings(earlier, later)))
     return found
+
+
+def _transformed(earlier: Program, later: Program) -> Transform | None:
+    """The same transformation, done in another way."""
+    sides = [f"under {side.transform} {side.over}".rstrip() for side in (earlier, later)]
+    if earlier.over != later.over:
+        return Transform(later.name, *sides)
+    if earlier.function is None is later.function and len(earlier.places) != len(later.places):
+        counts = (len(side.places) for side in (earlier, later))  # without names: a backward pass
+        pairs = zip(sides, counts, strict=True)
+        return Transform(later.name, *(f"{side} of {count} arrays" for side, count in pairs))
+    return None
+
+
+def _surroundings(earlier: Program, later: Program) -> tuple[str, str]:
+    """What JAX's own settings say of where a function is called."""
+    outside, inside = "outside of grad and vmap", "inside of grad or vmap"
+    is_inside = any(
+        later.settings.by_name.get(name) != "None" and later.settings.by_name.get(name) != old
+        for name, old in earlier.settings.by_name.items()
+        if name in earlier.settings.of_jaxs_own
+    )
+    return (outside, inside) if is_inside else (inside, outside)
 
 
 # What reaches farthest, first; arrays come last. `history` weighs in the same order.
 _REACH = (
     (Kind.NEW_FUNCTION,),
+    (Kind.TRANSFORM,),
     (Kind.STATIC_ARGUMENT,),
     (Kind.JIT_OPTIONS,),
     (Kind.CONFIG,),
@@ -62,6 +93,8 @@ def reach(found: list[AnyCause]) -> tuple[int, ...]:
 
 
 def _arguments(earlier: Program, later: Program) -> Iterator[AnyCause]:
+    if earlier.transform and earlier.function is None and earlier.places != later.places:
+        return
     before = dict(zip(earlier.places, earlier.values, strict=True))
     after = dict(zip(later.places, later.values, strict=True))
     if earlier.keywords != later.keywords:
@@ -74,7 +107,7 @@ def _arguments(earlier: Program, later: Program) -> Iterator[AnyCause]:
             if isinstance(old, Leaf) and isinstance(new, Leaf):
                 yield from _leaf(place, old, new)
             elif isinstance(old, Static) and isinstance(new, Static):
-                yield _static(place, old, new)
+                yield from _static(place, old, new)
 
 
 # --- The function and its surroundings ------------------------------------------------------------
@@ -82,9 +115,16 @@ def _arguments(earlier: Program, later: Program) -> Iterator[AnyCause]:
 
 def _new_function(old: Function, new: Function) -> NewFunction:
     """A line of source that made another function object."""
-    place = new.place or new.name
-    objects = f"object {old.token}", f"object {new.token}"
-    return NewFunction(place, *objects, new.name, new.kind)
+    around = new.around if old.inner_token == new.inner_token else ""
+    return NewFunction(
+        where=new.place or new.name,
+        before=f"object {old.token}",
+        after=f"object {new.token}",
+        name=new.name,
+        form=new.kind,
+        around=around,
+        is_librarys=new.is_librarys and not around,
+    )
 
 
 def _options(before: Options, after: Options) -> Iterator[JitOption]:
@@ -98,8 +138,10 @@ def _options(before: Options, after: Options) -> Iterator[JitOption]:
 
 def _settings(before: Settings, after: Settings) -> Iterator[Setting]:
     blocks = before.set_for_a_block | after.set_for_a_block
+    own = before.of_jaxs_own & after.of_jaxs_own
     for name, old, new in _pairs(before, after):
-        yield Setting(name, old, new, name in blocks, name.upper() in os.environ)
+        if name not in own:
+            yield Setting(name, old, new, name in blocks, name.upper() in os.environ)
 
 
 def _pairs(before: Texts, after: Texts) -> Iterator[tuple[str, str, str]]:
@@ -148,12 +190,22 @@ def _moved(place: str, old: Placement | None, new: Placement | None) -> OnDevice
     return OnDevice(place, before, after)
 
 
-def _static(place: str, old: Static, new: Static) -> StaticValue | StaticFunction | NoEquality:
-    if new.compares_by_identity and old.type_name == new.type_name:
-        return NoEquality(place, old.text, new.text, new.type_name)
-    if new.is_function:
-        return StaticFunction(place, old.text, new.text)
-    return StaticValue(place, old.text, new.text)
+def _static(place: str, old: Static, new: Static) -> Iterator[AnyCause]:
+    """What differs in a static argument: a field of it, if that can be told."""
+    is_same_type = old.type_name == new.type_name
+    if is_same_type and new.form == "object":
+        yield NoEquality(place, old.text, new.text, new.type_name)
+    elif is_same_type and (changed := changed_parts(old, new)):
+        for before, after in changed:
+            where = place + after.path
+            if after.form == "function":
+                yield StaticFunction(where, before.text, after.text)
+            else:
+                yield StaticValue(where, before.text, after.text, after.form == "number")
+    elif new.form == "function":
+        yield StaticFunction(place, old.text, new.text)
+    else:
+        yield StaticValue(place, old.text, new.text, new.form == old.form == "number")
 
 
 def _parameters(earlier: Program, later: Program) -> Iterator[Parameter | NewFunction]:

@@ -9,7 +9,13 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from jitcount.explain.causes.functions import CachesCleared, FirstCall, Unknown
+from jitcount.explain.causes.functions import (
+    CachesCleared,
+    FirstCall,
+    NewFunction,
+    Transform,
+    Unknown,
+)
 from jitcount.explain.compile import Compile
 from jitcount.explain.differences import differences, reach
 from jitcount.observe.values import signature_of
@@ -50,19 +56,38 @@ def _causes(seen: Observation) -> tuple[AnyCause, ...]:
     if seen.earlier is None:
         return (Unknown("", "it was compiled by a finalizer, in the midst of another compile"),)
     try:
-        return causes_of(seen.program, seen.earlier)
+        return causes_of(seen.program, seen.earlier, is_traced_anew=seen.is_traced_anew)
     except Exception as error:  # observing must never fail the user's program
         _logger.debug("could not explain %s", seen, exc_info=True)
         return (Unknown("", f"{type(error).__name__} while explaining"),)
 
 
-def causes_of(program: Program, earlier: tuple[Program, ...]) -> tuple[AnyCause, ...]:
+def causes_of(
+    program: Program, earlier: tuple[Program, ...], *, is_traced_anew: bool = False
+) -> tuple[AnyCause, ...]:
     """All that differs from the nearest of some earlier programs."""
     if not earlier:
         return (FirstCall(program.name, program.transform),)
     nearest = min((differences(candidate, program) for candidate in earlier), key=reach)
-    if nearest:
-        return tuple(nearest)
+    return tuple(nearest) or (_unseen(program, earlier, is_traced_anew=is_traced_anew),)
+
+
+def _unseen(program: Program, earlier: tuple[Program, ...], *, is_traced_anew: bool) -> AnyCause:
+    """The cause where nothing that can be seen of a call differs from an earlier one."""
+    alike = [one for one in earlier if not differences(one, program)]
+    prints = {one.fingerprint for one in alike}
+    under = f"under {program.transform}"
+    if program.fingerprint and "" not in prints and program.fingerprint not in prints:
+        if program.transform:
+            return Transform(program.name, f"{under} in another way", under)
+        return Unknown(
+            "", "it is another program, and nothing that can be seen of the call differs"
+        )
+    if is_traced_anew:
+        if program.transform:
+            return Transform(program.name, f"{under} of another trace", under)
+        tokens = "object of another trace", "object of this one"
+        return NewFunction(program.name, *tokens, name=program.name, form="traced")
     if not program.is_known:
-        return (Unknown("", "the call cannot be seen from where JAX compiles it"),)
-    return (CachesCleared(program.name),)
+        return Unknown("", "the call cannot be seen from where JAX compiles it")
+    return CachesCleared(program.name)

@@ -4,9 +4,10 @@ Programs are kept as descriptions, in rows of numbers that are compared all at o
 nearest among thousands takes microseconds. The history is bounded, in programs and in numbers: what
 comes first goes first.
 
-The nearest is the one that differs least in what reaches farthest: the function, then static
-arguments, the jit's options, settings, the arguments' structure, and only then arrays. A function
-that was compiled before is compared with itself, however many of its arrays have changed.
+The nearest is the one that differs least in what reaches farthest: the function, how it is
+transformed, then static arguments, the jit's options, settings, the arguments' structure, and only
+then arrays. A function that was compiled before is compared with itself, however many of its arrays
+have changed.
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jitcount.observe.program import HEAD
+from jitcount.observe.statics import Static
 from jitcount.observe.trees import Node
-from jitcount.observe.values import Leaf, Static
+from jitcount.observe.values import Leaf
 
 if TYPE_CHECKING:
     from jitcount.observe.program import Program, Value
@@ -45,8 +47,9 @@ _STRUCTURE = 2**20
 _SETTINGS = 2**36
 _OPTIONS = 2**37
 _STATIC = 2**38
+_TRANSFORM = 2**57
 _FUNCTION = 2**58
-_WEIGHTS_OF_HEAD = (_FUNCTION, _OPTIONS, _SETTINGS, _STRUCTURE)
+_WEIGHTS_OF_HEAD = (_FUNCTION, _TRANSFORM, _OPTIONS, _SETTINGS, _STRUCTURE)
 
 
 def _weight(value: Value) -> int:

@@ -133,7 +133,7 @@ class Hub:
     def ask(self, observation: Observation) -> None:
         """Let the guards refuse a compile."""
         program = observation.program
-        observation.earlier = () if program is None else self.history.look(program)
+        self._remember(observation, self.history.look)
         if program is not None and _is_for_a_profile(program, observation.earlier or ()):
             return
         with self._asking:  # what one guard refuses, no other one counts
@@ -144,11 +144,23 @@ class Hub:
 
     def tell(self, observation: Observation, *, is_refused: bool) -> None:
         """Remember a compile, and tell of it; what a guard refused JAX does not keep."""
-        program = observation.program
-        if program is not None and not is_refused:
-            observation.earlier = self.history.add(program)
+        if not is_refused:
+            self._remember(observation, self.history.add)
         for listener in self.listeners:
             listener(observation)
+
+    @staticmethod
+    def _remember(
+        observation: Observation, ask: Callable[[Program], tuple[Program, ...] | None]
+    ) -> None:
+        """Ask the history for the neighbours of a program, and what only now can be known."""
+        program = observation.program
+        if program is None:
+            return
+        observation.earlier = earlier = ask(program)
+        observation.is_traced_anew = any(
+            one.is_like(program) and one.is_traced_apart_from(program) for one in earlier or ()
+        )
 
 
 def _is_for_a_profile(program: Program, earlier: tuple[Program, ...]) -> bool:

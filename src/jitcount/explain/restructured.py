@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
+from jitcount.explain.causes.arguments import StaticField, StaticObject
 from jitcount.explain.causes.structure import (
     NOT_GIVEN,
     Container,
@@ -12,15 +13,19 @@ from jitcount.explain.causes.structure import (
     Optional,
     StaticPart,
 )
+from jitcount.observe.statics import Static
 from jitcount.observe.trees import Node
-from jitcount.observe.values import Leaf, Static
+from jitcount.observe.values import Leaf
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from jitcount.observe.program import Value
+    from jitcount.observe.statics import Part
 
-    Cause: TypeAlias = Keys | Length | StaticPart | Optional | Container
+    Cause: TypeAlias = (
+        Keys | Length | StaticPart | StaticField | StaticObject | Optional | Container
+    )
 
 # What stands at a place, as far as structure goes: a node, or the type of what is no node.
 _Shape: TypeAlias = Node | type | None
@@ -50,7 +55,7 @@ class Restructured:
         """A cause for each place."""
         for place in self.places:
             old, new = (side.get(place) for side in self.sides)
-            yield _cause(place, old, new)
+            yield from _causes(place, old, new)
 
 
 def _structure(values: Mapping[str, Value]) -> dict[str, _Shape]:
@@ -61,19 +66,55 @@ def _structure(values: Mapping[str, Value]) -> dict[str, _Shape]:
     }
 
 
-def _cause(place: str, old: _Shape, new: _Shape) -> Cause:
+def _causes(place: str, old: _Shape, new: _Shape) -> Iterator[Cause]:
     texts = _text(old), _text(new)
     if old is None or new is None:
-        return Optional(place, *texts)
+        yield Optional(place, *texts)
+        return
     if not isinstance(old, Node) or not isinstance(new, Node) or old.type_name != new.type_name:
-        return Container(place, *texts)
+        yield Container(place, *texts)
+        return
     gained = tuple(key for key in new.keys if key not in old.keys)
     lost = tuple(key for key in old.keys if key not in new.keys)
-    if not gained and not lost:
-        return StaticPart(place, *texts, new.type_name, (old.static, new.static))
-    if new.type_name in {"list", "tuple"}:
-        return Length(place, *texts, new.type_name, (len(old.keys), len(new.keys)))
-    return Keys(place, *texts, gained, lost)
+    if (gained or lost) and new.type_name in {"list", "tuple"}:
+        yield Length(place, *texts, new.type_name, (len(old.keys), len(new.keys)))
+    elif gained or lost:
+        yield Keys(place, *texts, gained, lost)
+    if old.static != new.static:
+        yield from _static_fields(place, old.static, new)
+
+
+def _static_fields(place: str, old: Static | None, node: Node) -> Iterator[Cause]:
+    """What differs in what a node keeps beside its children, field by field if that can be told."""
+    new = node.static
+    by_field: dict[str, list[tuple[Part, Part]]] = {}
+    for before, after in changed_parts(old, new) if old and new else ():
+        by_field.setdefault(_first_field(after.path), []).append((before, after))
+    for name, changed in by_field.items():
+        if len(changed) > 1 and {after.form for _, after in changed} <= {"function", "object"}:
+            yield StaticObject(place + name, "an object", "another one", node.type_name)
+            continue
+        for before, after in changed:
+            if before.text == after.text or after.form == "object":
+                yield StaticObject(place + after.path, before.text, after.text, node.type_name)
+            else:
+                yield StaticField(place + after.path, before.text, after.text, node.type_name)
+    if not by_field:
+        before_text, after_text = (side.text if side else "nothing" for side in (old, new))
+        yield StaticPart(place, before_text, after_text, node.type_name)
+
+
+def _first_field(path: str) -> str:
+    """The field that a path begins with: ``.tx`` of ``.tx.update``."""
+    ends = [end for end in (path.find(".", 1), path.find("[", 1)) if end > 0]
+    return path[: min(ends, default=len(path))]
+
+
+def changed_parts(old: Static, new: Static) -> list[tuple[Part, Part]]:
+    """The fields that two static values both have, and that differ."""
+    before = {part.path: part for part in old.parts}
+    pairs = [(before[part.path], part) for part in new.parts if part.path in before]
+    return [(one, other) for one, other in pairs if one.token != other.token]
 
 
 def _text(side: _Shape) -> str:

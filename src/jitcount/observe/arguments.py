@@ -6,8 +6,9 @@ import inspect
 from typing import TYPE_CHECKING, Any
 
 from jitcount.observe.functions import token
+from jitcount.observe.statics import Static, describe_static
 from jitcount.observe.trees import Node, walk
-from jitcount.observe.values import ARRAYS, Leaf, Static, describe_leaf, describe_static
+from jitcount.observe.values import ARRAYS, Leaf, describe_leaf
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,17 +29,6 @@ def arguments_of(call: UserCall) -> Iterator[tuple[str, Leaf | Static | Node]]:
                 yield place, describe_static(found.value)
             else:
                 yield place, describe_leaf(found.value)
-
-
-def dynamic_places(call: UserCall) -> list[str]:
-    """The places of the arrays."""
-    return [
-        place
-        for name, value, is_static in _arguments(call)
-        if not is_static
-        for place, found in walk(value, name)
-        if not isinstance(found, Node)
-    ]
 
 
 def _arguments(call: UserCall) -> Iterator[tuple[str, Any, bool]]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from jitcount._jax.origin import JAX_DIRECTORIES
-from jitcount.observe.paths import shown_path
+from jitcount.observe.paths import absolute_path, shown_path
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -34,7 +34,7 @@ class CallSite(str):
     __slots__ = ("file", "function", "line")
 
     file: str
-    """Where the file is; empty where there is none."""
+    """Where the file is, absolute; empty where there is none."""
 
     line: int
     function: str
@@ -100,4 +100,4 @@ def _describe(frame: FrameType) -> CallSite:
     code, line = frame.f_code, frame.f_lineno
     function = code.co_qualname.replace("<locals>.", "")
     text = f"{shown_path(code.co_filename)}:{line} in {function}"
-    return CallSite(text, code.co_filename, line, function)
+    return CallSite(text, absolute_path(code.co_filename), line, function)

@@ -39,12 +39,13 @@ def described(
     except Exception:  # a count without a description is better than none
         _logger.debug("could not read JAX's frames", exc_info=True)
         return NO_DESCRIPTION
+    sites = sites_in(frame)
     try:
         if in_full:
-            program = program or describe(call, function)
+            program = program or describe(call, function, sites.user)
     except Exception:  # the same
         _logger.debug("could not describe %s", function, exc_info=True)
-    return Description(call.avals, program, call.made_by_jax, sites_in(frame))
+    return Description(call.avals, program, call.made_by_jax, sites)
 
 
 def described_ahead_of_time(function: str, frame: FrameType) -> Program | None:

@@ -13,7 +13,8 @@ import weakref
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from jitcount.observe.paths import shown_path
+from jitcount._jax.origin import JAX_DIRECTORIES
+from jitcount.observe.paths import is_installed, shown_path
 
 if TYPE_CHECKING:
     from jitcount._jax.jaxprs import Source
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 # Descriptions by token, so that a function that is compiled often is described once.
 _described: dict[int, Function] = {}
 _MOST_DESCRIBED = 10_000
+
+# What JAX puts around all of its functions, to filter tracebacks.
+_BOUNDARIES = {"reraise_with_filtered_traceback"}
 
 # So deep are wrappers and closures looked through.
 _DEPTH = 6
@@ -43,6 +47,15 @@ class Function:
     token: int
     """Equal for the same object."""
 
+    inner_token: int = 0
+    """The same for the function that a person wrote, under all that was made around it."""
+
+    around: str = ""
+    """What was made around it last: "value_and_grad", "vmap", "wrapper"; empty for nothing."""
+
+    is_librarys: bool = False
+    """It stands neither in the user's code nor in JAX's."""
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Function) and self.token == other.token
 
@@ -62,19 +75,41 @@ def describe_function(fun: Any, identity: Any = None) -> Function:
         inner = unwrapped(fun)
         code = getattr(inner, "__code__", None)
         place = f"{shown_path(code.co_filename)}:{code.co_firstlineno}" if code else ""
-        name = getattr(inner, "__name__", None) or type(inner).__name__
-        known = Function(name, _kind(fun, inner), place, _sources(fun, _DEPTH), number)
+        known = Function(
+            name=getattr(inner, "__name__", None) or type(inner).__name__,
+            kind=_kind(fun, inner),
+            place=place,
+            sources=_sources(fun, _DEPTH),
+            token=number,
+            inner_token=token(inner),
+            around=_around(fun, inner),
+            is_librarys=code is not None and is_installed(code.co_filename),
+        )
         if len(_described) > _MOST_DESCRIBED:
             _described.clear()
         _described[number] = known
     return known
 
 
+def _around(fun: Any, inner: Any) -> str:
+    """What stands around a function: one of JAX's transformations, or a decorator's wrapper."""
+    if fun is inner or not isinstance(fun, types.FunctionType):
+        return ""
+    if fun.__code__.co_name in _BOUNDARIES:  # around the transformation, whatever it says it wraps
+        held = (value for value in _closed_over(fun) if isinstance(value, types.FunctionType))
+        fun = next(held, fun)
+    code = fun.__code__
+    is_jaxs = code.co_filename.startswith(JAX_DIRECTORIES)
+    return code.co_name.removesuffix("_f").strip("_") if is_jaxs else "wrapper"
+
+
 def describe_body(jaxpr: Any, source: Source) -> Function:
     """Describe a function that was traced into an operation: the body of a loop."""
     place = f"{shown_path(source.file)}:{source.line}"
     kind = "lambda" if source.name == "<lambda>" else "function"
-    return Function(source.name, kind, place, (source,), token(jaxpr))
+    is_librarys = is_installed(source.file)
+    number = token(jaxpr)
+    return Function(source.name, kind, place, (source,), number, number, "", is_librarys)
 
 
 def unwrapped(fun: Any) -> Any:
@@ -143,6 +178,11 @@ def _sources_of_functions(values: Any, depth: int) -> list[object]:
 
 _tokens: dict[int, tuple[weakref.ref[Any], int]] = {}
 _next_token = itertools.count(1)
+
+
+def next_token() -> int:
+    """A number that stands for nothing yet."""
+    return next(_next_token)
 
 
 def token(value: Any) -> int:

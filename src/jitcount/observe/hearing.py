@@ -42,7 +42,7 @@ _logger = logging.getLogger("jitcount")
 class _UnderWay:
     """A compile that has begun and not ended."""
 
-    began_at: float = 0.0
+    began_at: float
     from_disk: bool = False
     expected: Observation | None = None
     """What was seen of it before it began, because guards are there."""
@@ -157,7 +157,7 @@ class Ear:
             _logger.debug("could not observe %s of %s", event, function, exc_info=True)
         if event == events.COMPILE:
             compiles = self._thread.compiles
-            under_way = compiles.pop() if compiles else _UnderWay()
+            under_way = compiles.pop() if compiles else _UnderWay(time.time() - duration_secs)
             if not failed:
                 self._end_compile(function, duration_secs, frame, under_way)
 
@@ -175,7 +175,7 @@ class Ear:
         # Here, before XLA has run, the call is described: Python is quicker now than after.
         thread = self._thread
         heard, thread.avals_in_line = thread.avals_in_line, None
-        trace = thread.traces.take(function)
+        trace = thread.traces.take(function, in_a_call=frames.is_in_a_call(frame))
         self._lowerings.add(
             Lowered(
                 function=function,
@@ -231,6 +231,8 @@ class Ear:
         seen.compile_s = seconds
         seen.from_disk = under_way.from_disk
         seen.measure, seen.portable = under_way.measure, under_way.portable
+        if seen.measure is not None and seen.program is not None:
+            seen.program.fingerprint = seen.measure.fingerprint
         is_refused = True
         try:
             if not seen.from_disk:
@@ -273,8 +275,9 @@ class Ear:
         avals = description.avals
         if avals is None:
             avals = executable.kept_avals or (lowered and lowered.kept_avals) or ()
+        program = description.program
         return Observation(
-            function=function,
+            function=program.name if program and function in events.NAMELESS else function,
             avals=avals,
             platform=executable.platform or UNKNOWN,
             sites=description.sites or sites_in(frame),
@@ -282,7 +285,7 @@ class Ear:
             started_at=(lowered and lowered.began_at) or 0.0,
             trace_s=lowered.trace_s if lowered else 0.0,
             lower_s=lowered.lower_s if lowered else 0.0,
-            program=description.program,
+            program=program,
         )
 
     def _described(self, function: str, program: Program | None, frame: FrameType) -> Description:

@@ -54,3 +54,6 @@ class Observation:
 
     earlier: tuple[Program, ...] | None = None
     """Of the same function, one of them the nearest; None until the history was asked."""
+
+    is_traced_anew: bool = False
+    """JAX holds another jaxpr of the identical program: its caches were not cleared."""

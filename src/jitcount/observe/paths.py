@@ -1,4 +1,4 @@
-"""Files as people read them."""
+"""Files as people read them, and as tools find them."""
 
 from __future__ import annotations
 
@@ -24,6 +24,25 @@ def shown_path(filename: str) -> str:
         return _relative(filename, os.getcwd())  # noqa: PTH109 (the same)
     except OSError:  # the working directory is gone
         return Path(filename).name
+
+
+def is_installed(filename: str) -> bool:
+    """Whether a file belongs to an installed package, and not to the user."""
+    return _IN_A_PACKAGE.match(filename) is not None
+
+
+def absolute_path(filename: str) -> str:
+    """Where a file is; empty for what was typed or made on the spot, and is in no file.
+
+    >>> absolute_path("/home/me/train.py"), absolute_path("<stdin>")
+    ('/home/me/train.py', '')
+    """
+    if os.path.isabs(filename):  # noqa: PTH117 (the same)
+        return filename
+    try:
+        return "" if filename.startswith("<") else os.path.abspath(filename)  # noqa: PTH100 (the same)
+    except OSError:  # the same
+        return ""
 
 
 @functools.lru_cache(maxsize=4096)

@@ -84,11 +84,17 @@ class Traces:
             self._ended.append((function, trace))
             del self._ended[:-_WAITING]
 
-    def take(self, function: str) -> Trace:
-        """The latest trace of that function, once; `NO_TRACE` where there is none."""
+    def take(self, function: str, *, in_a_call: bool = False) -> Trace:
+        """The latest trace of that function, once; `NO_TRACE` where there is none.
+
+        What a call lowers was traced by that call, if it was at all, and not ahead of time: a
+        ``.trace()`` that is never lowered waits in vain, and is of other arguments.
+        """
         for index in range(len(self._ended) - 1, -1, -1):
-            if self._ended[index][0] == function:
-                return self._ended.pop(index)[1]
+            name, trace = self._ended[index]
+            if name == function and not (in_a_call and trace.program is not None):
+                del self._ended[index]
+                return trace
         return NO_TRACE
 
 
@@ -114,13 +120,13 @@ class Lowerings:
         with self._lock:
             candidates = [
                 lowered
-                for lowered in self._waiting
+                for lowered in self._waiting.copy()  # such a finalizer changes it
                 if lowered.function == function and _same(lowered.kept_avals, kept_avals)
             ]
             if not candidates:
                 return None
             best = next((c for c in reversed(candidates) if c.thread == thread), candidates[-1])
-            with contextlib.suppress(ValueError):  # taken in the meantime, by such a finalizer
+            with contextlib.suppress(ValueError):  # and may have taken this one
                 self._waiting.remove(best)
             return best
 

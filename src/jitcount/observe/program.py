@@ -6,6 +6,7 @@ description keeps no array and no object of the user's alive.
 
 from __future__ import annotations
 
+import weakref
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -14,15 +15,18 @@ import numpy as np
 
 from jitcount._jax import frames
 from jitcount._jax.jaxprs import source_of
-from jitcount.observe.arguments import arguments_of, dynamic_places
+from jitcount.observe.arguments import arguments_of
 from jitcount.observe.functions import Function, describe_body, describe_function
+from jitcount.observe.statics import Static, describe_static
 from jitcount.observe.surroundings import NO_OPTIONS, Options, Settings, options_of, settings_now
 from jitcount.observe.trees import Node
-from jitcount.observe.values import Leaf, Static, describe_leaf, describe_static
+from jitcount.observe.values import Leaf, describe_leaf
 from jitcount.observe.wrappers import user_call
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
+
+    from jitcount.observe.call_site import CallSite
 
 
 class Parameter(msgspec.Struct, frozen=True, gc=False):
@@ -40,10 +44,14 @@ class Program:
     """One program that was compiled, or is about to be."""
 
     group: tuple[object, ...]
-    """Programs of the same function, in the same transformation, have the same group."""
+    """What it is compared with: programs of the same function, in the same kind of transformation;
+    of an operation outside of jit, those of the same line."""
 
     name: str
     transform: str = ""
+    over: str = ""
+    """How it is transformed: ``"by x, y"``, ``"over axis 0 of x"``."""
+
     function: Function | None = None
     """None for an operation outside of jit, and where the call is not to be seen."""
 
@@ -59,11 +67,17 @@ class Program:
     numbers: np.ndarray = field(init=False)
     """Hashes of all that can differ: `HEAD` of them, then those of the values."""
 
+    jaxpr: Callable[[], object] | None = None
+    """A weak reference to the jaxpr: JAX's caches know programs by that object."""
+
+    fingerprint: str = ""
+    """What XLA was handed; empty where that was not looked at."""
+
     is_known: bool = True
     """Whether all that makes it different from others could be read."""
 
     def __post_init__(self) -> None:
-        head = self.function, self.options, self.settings, self.keywords
+        head = self.function, self.over, self.options, self.settings, self.keywords
         hashes = map(hash, (*head, *self.values))
         self.numbers = np.fromiter(hashes, np.int64, len(head) + len(self.values))
 
@@ -71,49 +85,63 @@ class Program:
         """Whether nothing differs between two programs of one function."""
         return self.places == other.places and self.numbers.tobytes() == other.numbers.tobytes()
 
+    def is_traced_apart_from(self, other: Program) -> bool:
+        """Whether both are there, as two jaxprs: JAX has traced the same twice, and kept both."""
+        mine, others = (one.jaxpr and one.jaxpr() for one in (self, other))
+        return mine is not None and others is not None and mine is not others
 
-HEAD = 4
+
+HEAD = 5
 """How many numbers of a program stand before those of its places."""
 
 
-def describe(seen: frames.Call, name: str) -> Program:
+def describe(seen: frames.Call, name: str, site: CallSite) -> Program:
     """Describe a program while its arguments are at hand."""
+    where = ("eager", site.file, site.line) if seen.made_by_jax else ()
     if isinstance(seen.call, frames.PrimitiveCall):
-        return _describe_primitive(seen.call, name)
-    if isinstance(seen.call, frames.JitCall):
-        return describe_call(seen.call, name, seen)
-    # The backward pass of a jitted function, or a compile whose call is not to be seen.
-    leaves = _numbered("argument", seen.avals or ())
-    return Program(
-        group=(name, seen.source, seen.transform),
-        name=name,
-        transform=seen.transform,
-        settings=settings_now(),
-        places=tuple(leaves),
-        values=tuple(leaves.values()),
-        is_known=seen.avals is not None and bool(seen.transform),
-    )
+        program = _describe_primitive(seen.call, name, where)
+    elif isinstance(seen.call, frames.JitCall):
+        program = describe_call(seen.call, name, seen, where)
+    else:
+        # The backward pass of a jitted function, or a compile whose call is not to be seen.
+        leaves = _numbered("argument", seen.avals or ())
+        program = Program(
+            group=(name, seen.source, seen.transform, *where),
+            name=name,
+            transform=seen.transform,
+            settings=settings_now(),
+            places=tuple(leaves),
+            values=tuple(leaves.values()),
+            is_known=seen.avals is not None and bool(seen.transform),
+        )
+    if seen.jaxpr is not None:
+        program.jaxpr = weakref.ref(seen.jaxpr)
+    return program
 
 
-def describe_call(call: frames.JitCall, name: str, seen: frames.Call | None = None) -> Program:
+def describe_call(
+    call: frames.JitCall,
+    name: str,
+    seen: frames.Call | None = None,
+    where: tuple[object, ...] = (),
+) -> Program:
     """Describe a call of a jitted function."""
     asked = user_call(call)
     function = describe_function(asked.fun, asked.identity)
-    transform = seen.transform if seen else ""
-    found: dict[str, Value]
-    if transform and seen is not None and seen.avals is not None:
+    transform, over = "", ""
+    found: dict[str, Value] = dict(arguments_of(asked))
+    if seen is not None and seen.transform:
+        transform = seen.transform
+        leaves = [place for place, value in found.items() if isinstance(value, Leaf)]
+        over = _over(leaves, seen)
         # The arguments at hand are tracers; what is compiled has more axes, or more arguments.
-        places = dynamic_places(asked)
-        if len(places) == len(seen.avals):
-            found = dict(zip(places, map(describe_leaf, seen.avals), strict=True))
-        else:
-            found = dict(_numbered("argument", seen.avals))
-    else:
-        found = dict(arguments_of(asked))
+        if seen.avals is not None and len(leaves) == len(seen.avals):
+            found.update(zip(leaves, map(describe_leaf, seen.avals), strict=True))
     return Program(
-        group=(name, function.sources, transform),
+        group=(name, function.sources, transform, *where),
         name=function.name,
         transform=transform,
+        over=over,
         function=function,
         options=options_of(call.info),
         settings=settings_now(),
@@ -123,23 +151,48 @@ def describe_call(call: frames.JitCall, name: str, seen: frames.Call | None = No
     )
 
 
-def _describe_primitive(call: frames.PrimitiveCall, name: str) -> Program:
+def _over(leaves: list[str], seen: frames.Call) -> str:
+    """How a function is transformed, in the user's names."""
+    if len(leaves) != len(seen.over):
+        return str(seen.over) if seen.over else ""
+    by_place = dict(zip(leaves, seen.over, strict=True))
+    if len(set(seen.over)) == 1 and None not in seen.over:
+        by_place = {"every argument": seen.over[0]}  # whatever they are called
+    pairs = [(place, axis) for place, axis in by_place.items() if axis is not None]
+    if seen.transform == "vmap":
+        return "over " + ", ".join(f"axis {axis} of {place}" for place, axis in pairs)
+    return "by " + ", ".join(place for place, _ in pairs)
+
+
+def _describe_primitive(
+    call: frames.PrimitiveCall, name: str, where: tuple[object, ...]
+) -> Program:
     found: dict[str, Value] = {}
     if len(call.args) == 1:
         found["operand"] = describe_leaf(call.args[0])
     else:
         found.update(_numbered("operand", call.args))
+    traced_from = []
     for parameter, value in call.params.items():
-        source = source_of(value)
-        described = describe_static(value) if source is None else describe_body(value, source)
-        found[parameter] = Parameter(described)
+        bodies = _bodies(value)
+        traced_from += [body.sources for body in bodies]
+        found |= {f"{parameter}[{n}]": Parameter(body) for n, body in enumerate(bodies)}
+        if not bodies:
+            found[parameter] = Parameter(describe_static(value))
     return Program(
-        group=(name, "primitive"),
+        group=(name, "primitive", *where, *traced_from),
         name=name,
         settings=settings_now(),
         places=tuple(found),
         values=tuple(found.values()),
     )
+
+
+def _bodies(value: Any) -> list[Function]:
+    """The functions that were traced into a parameter: a loop's body, the branches of a `cond`."""
+    jaxprs = value if isinstance(value, list | tuple) else (value,)
+    found = ((jaxpr, source_of(jaxpr)) for jaxpr in jaxprs)
+    return [describe_body(jaxpr, source) for jaxpr, source in found if source is not None]
 
 
 def _numbered(what: str, leaves: Iterable[Any]) -> dict[str, Leaf]:

@@ -11,7 +11,7 @@ import threading
 from typing import Any
 
 from jitcount._jax import options, settings
-from jitcount.observe.values import text_of
+from jitcount.observe.texts import text_of
 
 
 class Texts:
@@ -39,11 +39,18 @@ class Options(Texts):
 class Settings(Texts):
     """The settings that a program was compiled with."""
 
-    __slots__ = ("set_for_a_block",)
+    __slots__ = ("of_jaxs_own", "set_for_a_block")
 
-    def __init__(self, by_name: dict[str, str], set_for_a_block: frozenset[str]) -> None:
+    def __init__(
+        self,
+        by_name: dict[str, str],
+        set_for_a_block: frozenset[str] = frozenset(),
+        of_jaxs_own: frozenset[str] = frozenset(),
+    ) -> None:
         super().__init__(by_name)
         self.set_for_a_block = set_for_a_block
+        self.of_jaxs_own = of_jaxs_own
+        """Those that no user sets: JAX does, while it transforms."""
 
 
 NO_OPTIONS = Options({})
@@ -70,7 +77,7 @@ class _Seen(threading.local):
     """The settings of a thread's last program."""
 
     values: tuple[object, ...] = ()
-    settings = Settings({}, frozenset())
+    settings = Settings({})
 
 
 _seen = _Seen()
@@ -85,5 +92,6 @@ def settings_now() -> Settings:
         users = ((name, value) for name, value in named if name not in settings.NO_SETTINGS)
         texts = {name: text_of(value) for name, value in users}
         blocks = frozenset(name for name in texts if settings.is_set_for_a_block(name))
-        _seen.settings = Settings(texts, blocks)
+        own = frozenset(name for name in texts if settings.is_jaxs_own(name, texts[name]))
+        _seen.settings = Settings(texts, blocks, own)
     return _seen.settings

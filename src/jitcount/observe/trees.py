@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import msgspec
 
-from jitcount.observe.values import ARRAYS, shortened
+from jitcount._jax.trees import aux_data
+from jitcount.observe.statics import Static, describe_static
+from jitcount.observe.texts import type_name
+from jitcount.observe.values import ARRAYS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,11 +24,8 @@ class Node(msgspec.Struct, frozen=True, gc=False):
     keys: tuple[str, ...] = ()
     """As they are written behind the place: ``['kernel']``, ``[0]``, ``.mean``."""
 
-    static: str = ""
+    static: Static | None = None
     """What else is compiled in, such as the static fields of a dataclass."""
-
-    static_token: int = 0
-    """Equal where that is equal."""
 
 
 class AtLeaf(NamedTuple):
@@ -34,6 +35,7 @@ class AtLeaf(NamedTuple):
 
 
 _LEAVES = (*ARRAYS, bool, int, float, complex)
+_NONE = Node("None")
 
 
 def walk(value: Any, where: str) -> Iterator[tuple[str, Node | AtLeaf]]:
@@ -41,23 +43,22 @@ def walk(value: Any, where: str) -> Iterator[tuple[str, Node | AtLeaf]]:
 
     >>> for place, found in walk({"a": [1.0, None]}, "params"):
     ...     print(place, found)
-    params Node(type_name='dict', keys=("['a']",), static='', static_token=0)
-    params['a'] Node(type_name='list', keys=('[0]', '[1]'), static='', static_token=0)
+    params Node(type_name='dict', keys=("['a']",), static=None)
+    params['a'] Node(type_name='list', keys=('[0]', '[1]'), static=None)
     params['a'][0] AtLeaf(value=1.0)
-    params['a'][1] Node(type_name='None', keys=(), static='', static_token=0)
+    params['a'][1] Node(type_name='None', keys=(), static=None)
     """
     if isinstance(value, _LEAVES):
         yield where, AtLeaf(value)
         return
     if value is None:
-        yield where, Node("None")
+        yield where, _NONE
         return
-    children, static, token = _children(value)
+    children, static = _children(value)
     if children is None:
         yield where, AtLeaf(value)
         return
-    keys = tuple(key for key, _ in children)
-    yield where, Node(type(value).__qualname__, keys, static, token)
+    yield where, Node(type_name(value), tuple(key for key, _ in children), static)
     for key, child in children:
         yield from walk(child, where + key)
 
@@ -66,29 +67,65 @@ class _Children(NamedTuple):
     """What is in a node; no list for a leaf."""
 
     children: list[tuple[str, Any]] | None
-    static: str = ""
-    static_token: int = 0
+    static: Static | None = None
 
 
 def _children(value: Any) -> _Children:
     if type(value) is dict:
-        return _Children([(f"[{key!r}]", value[key]) for key in sorted(value, key=_sortable)])
+        return _Children([(f"[{key!r}]", value[key]) for key in _sorted(value)])
     if type(value) in {list, tuple}:
         return _Children([(f"[{index}]", child) for index, child in enumerate(value)])
-    if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return _Children([(f".{name}", getattr(value, name)) for name in value._fields])
+    # JAX's registry decides: a NamedTuple, too, may be registered as something else.
     found, structure = jax.tree_util.tree_flatten_with_path(value, is_leaf=lambda v: v is not value)
     if len(found) == 1 and not found[0][0]:
         return _Children(None)
-    children = [(jax.tree_util.keystr(path), child) for path, child in found]
-    return _Children(children, _static_text(structure), hash(structure))
+    children = [(_key(path, child, value), child) for path, child in found]
+    return _Children(children, _static_part(value, aux_data(structure), children))
 
 
-def _sortable(key: Any) -> tuple[str, Any]:
-    return type(key).__name__, key if isinstance(key, str | int | float) else repr(key)
+def _key(path: Any, child: Any, value: Any) -> str:
+    """How a child is written behind its parent, by the attribute where JAX has only a number."""
+    if len(path) == 1 and isinstance(path[0], jax.tree_util.FlattenedIndexKey):
+        held = getattr(value, "__dict__", None)
+        names = held if isinstance(held, dict) else getattr(value, "_fields", ())
+        for name in names:
+            if getattr(value, name, None) is child:
+                return f".{name}"
+        return f"[{path[0].key}]"
+    return jax.tree_util.keystr(path)
 
 
-def _static_text(structure: Any) -> str:
-    """The static fields of a node, out of ``PyTreeDef(CustomNode(State[(...)], [*]))``."""
-    text = str(structure).removeprefix("PyTreeDef(").removeprefix("CustomNode(")
-    return shortened(text.rpartition(", [")[0] or text)
+def _static_part(value: Any, aux: Any, children: list[tuple[str, Any]]) -> Static | None:
+    """What a node keeps beside its children, told apart as JAX does, field by field if it can be.
+
+    JAX compares what `tree_flatten` returned beside the children. Users know fields: those of the
+    object that are no children.
+    """
+    if aux is None or (isinstance(aux, tuple) and not aux):
+        return None
+    static = describe_static(aux)
+    keys = {key for key, _ in children}
+    if dataclasses.is_dataclass(value):
+        names = [field.name for field in dataclasses.fields(value)]
+    else:
+        names = list(getattr(value, "__dict__", ()) or getattr(value, "_fields", ()))
+    kept = [name for name in names if f".{name}" not in keys and hasattr(value, name)]
+    if not kept:
+        return static
+    fields = _Fields({name: getattr(value, name) for name in kept})
+    return msgspec.structs.replace(static, parts=describe_static(fields).parts)
+
+
+class _Fields:
+    """Some fields of an object, to be described like one."""
+
+    def __init__(self, fields: dict[str, Any]) -> None:
+        self.__dict__.update(fields)
+
+
+def _sorted(keys: dict[Any, Any]) -> list[Any]:
+    """In JAX's order, on which the names of arrays depend; keys without one it refuses."""
+    try:
+        return sorted(keys)
+    except TypeError:
+        return list(keys)

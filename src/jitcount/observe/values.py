@@ -1,9 +1,8 @@
-"""Arrays and static values as descriptions, which keep nothing alive."""
+"""Arrays as descriptions, which keep nothing alive."""
 
 from __future__ import annotations
 
 import functools
-import types
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -11,12 +10,9 @@ import msgspec
 import numpy as np
 
 from jitcount._jax import settings
-from jitcount.observe.functions import describe_function, token
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-_LONGEST = 80
 
 _SCALARS: dict[type, type] = {int: np.int64, float: np.float64, complex: np.complex128}
 
@@ -72,18 +68,6 @@ class Leaf(msgspec.Struct, frozen=True, gc=False):
         return retyped + reshaped + weakened + (self.placement != other.placement)
 
 
-class Static(msgspec.Struct, frozen=True, gc=False):
-    """A value that is compiled in."""
-
-    text: str
-    token: int
-    """Equal for values that JAX takes as equal."""
-
-    type_name: str
-    compares_by_identity: bool
-    is_function: bool
-
-
 def describe_leaf(leaf: Any) -> Leaf:
     """Describe what JAX takes as an array.
 
@@ -133,42 +117,6 @@ def _placement(leaf: Any) -> Placement | None:
 
 def _spec(spec: Any) -> str:
     return f"P({', '.join(map(repr, spec))})"
-
-
-def describe_static(value: Any) -> Static:
-    """Describe a value that is compiled in, by its hash, as JAX compares it."""
-    is_function = isinstance(value, types.FunctionType | types.MethodType | functools.partial)
-    try:
-        number = token(value) if is_function else hash((type(value), value))
-    except TypeError:  # not hashable: a parameter of a primitive
-        number = hash(text_of(value))
-    kind = type(value)
-    return Static(
-        text=_function_text(value) if is_function else text_of(value),
-        token=number,
-        type_name=kind.__qualname__,
-        compares_by_identity=getattr(kind, "__eq__", None) is object.__eq__ and not is_function,
-        is_function=is_function,
-    )
-
-
-def _function_text(value: Any) -> str:
-    function = describe_function(value)
-    return f"{function.name} at {function.place}" if function.place else function.name
-
-
-def text_of(value: Any) -> str:
-    """A short text for a value, whatever it is; a user's `__repr__` may be long or may fail."""
-    try:
-        text = " ".join(repr(value).split())
-    except Exception:  # noqa: BLE001 (anything can happen in a `__repr__`)
-        text = f"<{type(value).__qualname__}>"
-    return shortened(text)
-
-
-def shortened(text: str) -> str:
-    """A text that fits into a sentence."""
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
 def signature_of(avals: Iterable[Any]) -> tuple[str, ...]:

@@ -53,17 +53,27 @@ def user_call(call: JitCall) -> UserCall:
 
 
 def _plain(call: JitCall) -> UserCall:
-    info = call.info
+    info, count = call.info, len(call.args)
+    numbers = options.static_argnums(info) if call.static_argnums is None else call.static_argnums
     return UserCall(
         fun=call.fun,
         args=call.args,
         kwargs=call.kwargs,
-        signature=options.fun_signature(info),
-        static_argnums=frozenset(n % len(call.args) for n in options.static_argnums(info))
-        if call.args
-        else frozenset(),
+        signature=signature_of(call.fun)
+        if call.static_argnums is not None
+        else options.fun_signature(info),
+        # Numbers beyond the arguments at hand are no error for JAX: those came by keyword.
+        static_argnums=frozenset(n % count for n in numbers if -count <= n < count),
         static_argnames=frozenset(options.static_argnames(info)),
     )
+
+
+def signature_of(fun: Any) -> inspect.Signature | None:
+    """A function's signature, if it has one."""
+    try:
+        return inspect.signature(fun)
+    except (TypeError, ValueError):
+        return None
 
 
 def _equinox(caller: FrameType, call: JitCall) -> UserCall:  # noqa: ARG001

@@ -36,6 +36,7 @@ _JAX_SAYS = {
     "call-convention": r"tuple of length|keyword|kwarg",
     "pytree": r"pytree",
     "new-function": r"same line",
+    "transform": r"vmap|grad|jvp|transpose|batch",
     "device": r"device|sharding",
     "sharding": r"sharding",
     "config": r"context|config",

@@ -12,7 +12,9 @@ from jitcount.explain.causes.arguments import (
     CallConvention,
     NoEquality,
     Parameter,
+    StaticField,
     StaticFunction,
+    StaticObject,
     StaticValue,
 )
 from jitcount.explain.causes.arrays import Dtype, OnDevice, Shape, Sharding, WeakType
@@ -23,6 +25,7 @@ from jitcount.explain.causes.functions import (
     JitOption,
     NewFunction,
     Setting,
+    Transform,
     Unknown,
 )
 from jitcount.explain.causes.structure import Container, Keys, Length, Optional, StaticPart
@@ -35,6 +38,8 @@ AnyCause: TypeAlias = (
     | StaticValue
     | NoEquality
     | StaticFunction
+    | StaticField
+    | StaticObject
     | Parameter
     | CallConvention
     | Keys
@@ -43,6 +48,7 @@ AnyCause: TypeAlias = (
     | Optional
     | Container
     | NewFunction
+    | Transform
     | OnDevice
     | Sharding
     | Setting

@@ -1,4 +1,4 @@
-"""A static argument changed, or the way an argument is passed."""
+"""A static argument or a static field changed, or the way an argument is passed."""
 
 from __future__ import annotations
 
@@ -8,50 +8,42 @@ from jitcount.explain.causes.cause import Cause, Kind, TextCause
 
 
 class StaticValue(TextCause, frozen=True, tag="static-argument/value"):
-    """A static argument has another value."""
+    """A static argument has another value, or a field of it has."""
 
     kind: ClassVar = Kind.STATIC_ARGUMENT
+    sentence: ClassVar = "static argument {self.where} went from {self.before} to {self.after}"
+    is_number: bool = False
 
     @property
     def advice(self) -> str:
-        """Trace it instead."""
+        """Trace it instead, if it can be."""
         place = self.where
-        return f"pass {place} as an array if the program can do with one for all values of {place}"
-
-    def __str__(self) -> str:
-        return f"static argument {self.where} went from {self.before} to {self.after}"
+        if self.is_number:
+            can = f"the program can do with one for all values of {place}"
+            return f"pass {place} as an array if {can}"
+        return f"each value of {place} has a program of its own: keep to a few of them"
 
 
 class NoEquality(TextCause, frozen=True, tag="static-argument/object"):
     """A static object that compares by identity."""
 
     kind: ClassVar = Kind.STATIC_ARGUMENT
+    sentence: ClassVar = (
+        "static argument {self.where} is another {self.type_name} object, "
+        "and {self.type_name} has no __eq__ to say that they are equal"
+    )
+    remedy: ClassVar = (
+        "give {self.type_name} __eq__ and __hash__ (a frozen dataclass has both), "
+        "or pass the same object as {self.where}"
+    )
     type_name: str
-
-    @property
-    def advice(self) -> str:
-        """Say what makes two of them equal."""
-        return (
-            f"give {self.type_name} __eq__ and __hash__ (a frozen dataclass has both), "
-            f"or pass the same object as {self.where}"
-        )
-
-    def __str__(self) -> str:
-        return (
-            f"static argument {self.where} is another {self.type_name} object, "
-            f"and {self.type_name} has no __eq__ to say that they are equal"
-        )
 
 
 class StaticFunction(TextCause, frozen=True, tag="static-argument/function"):
-    """A function that is passed as a static argument."""
+    """A function that is passed as a static argument, or in one."""
 
     kind: ClassVar = Kind.STATIC_ARGUMENT
-
-    @property
-    def advice(self) -> str:
-        """Make it once."""
-        return f"make the function that is passed as {self.where} once, outside of the loop"
+    remedy: ClassVar = "make the function that is passed as {self.where} once, outside of the loop"
 
     def __str__(self) -> str:
         if self.before == self.after:
@@ -59,24 +51,43 @@ class StaticFunction(TextCause, frozen=True, tag="static-argument/function"):
         return f"static argument {self.where} went from {self.before} to {self.after}"
 
 
+class StaticField(TextCause, frozen=True, tag="static-argument/field"):
+    """What a node of a pytree keeps beside its arrays: a field that is compiled in."""
+
+    kind: ClassVar = Kind.STATIC_ARGUMENT
+    sentence: ClassVar = "{self.where} went from {self.before} to {self.after}"
+    remedy: ClassVar = (
+        "{self.where} is compiled in: keep it the same, or keep what changes in an array field of "
+        "{self.type_name}"
+    )
+    type_name: str
+
+
+class StaticObject(TextCause, frozen=True, tag="static-argument/field-object"):
+    """The same, where the field holds something that is known by its identity."""
+
+    kind: ClassVar = Kind.STATIC_ARGUMENT
+    sentence: ClassVar = "{self.where} is another object"
+    remedy: ClassVar = (
+        "make what {self.where} holds once, and give the same to every {self.type_name}"
+    )
+    type_name: str
+
+
 class Parameter(TextCause, frozen=True, tag="static-argument/parameter"):
     """An operation outside of jit has something else compiled in."""
 
     kind: ClassVar = Kind.STATIC_ARGUMENT
-
-    @property
-    def advice(self) -> str:
-        """Jit it."""
-        return f"put the operation into a jitted function, or keep its {self.where} the same"
-
-    def __str__(self) -> str:
-        return f"parameter {self.where} went from {self.before} to {self.after}"
+    sentence: ClassVar = "parameter {self.where} went from {self.before} to {self.after}"
+    remedy: ClassVar = "put the operation into a jitted function, or keep its {self.where} the same"
 
 
 class CallConvention(Cause, frozen=True, tag="call-convention"):
     """By keyword instead of by position, or the other way round."""
 
     kind: ClassVar = Kind.CALL_CONVENTION
+    sentence: ClassVar = "{self.where} was passed {self.after} instead of {self.before}"
+    remedy: ClassVar = "pass {self.where} {self.before} in every call"
     by_keyword: bool
     """Now; before it was the other way round."""
 
@@ -89,11 +100,3 @@ class CallConvention(Cause, frozen=True, tag="call-convention"):
     def after(self) -> str:
         """How it was passed."""
         return "by keyword" if self.by_keyword else "by position"
-
-    @property
-    def advice(self) -> str:
-        """Choose one."""
-        return f"pass {self.where} {self.before} in every call"
-
-    def __str__(self) -> str:
-        return f"{self.where} was passed {self.after} instead of {self.before}"

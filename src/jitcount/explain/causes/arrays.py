@@ -60,14 +60,8 @@ class Dtype(TextCause, frozen=True, tag="dtype"):
     """Another dtype."""
 
     kind: ClassVar = Kind.DTYPE
-
-    @property
-    def advice(self) -> str:
-        """Cast."""
-        return f"cast it before the call: {self.where}.astype('{self.before}')"
-
-    def __str__(self) -> str:
-        return f"{self.where} went from {self.before} to {self.after}"
+    sentence: ClassVar = "{self.where} went from {self.before} to {self.after}"
+    remedy: ClassVar = "cast it before the call: {self.where}.astype('{self.before}')"
 
 
 class WeakType(Cause, frozen=True, tag="weak-type"):
@@ -112,6 +106,7 @@ class OnDevice(TextCause, frozen=True, tag="device"):
     """Bound to a device, or to another one."""
 
     kind: ClassVar = Kind.DEVICE
+    sentence: ClassVar = "{self.where} went from {self.before} to {self.after}"
 
     @property
     def advice(self) -> str:
@@ -119,19 +114,12 @@ class OnDevice(TextCause, frozen=True, tag="device"):
         device = self.after if self.before == NO_DEVICE else self.before
         return f"put {self.where} on {device} once, with jax.device_put, before the first call"
 
-    def __str__(self) -> str:
-        return f"{self.where} went from {self.before} to {self.after}"
-
 
 class Sharding(TextCause, frozen=True, tag="sharding"):
     """Laid out another way over several devices."""
 
     kind: ClassVar = Kind.SHARDING
-
-    @property
-    def advice(self) -> str:
-        """Lay it out once."""
-        return f"give {self.where} its sharding once, with jax.device_put, before the first call"
-
-    def __str__(self) -> str:
-        return f"{self.where} was sharded as {self.after} instead of {self.before}"
+    sentence: ClassVar = "{self.where} was sharded as {self.after} instead of {self.before}"
+    remedy: ClassVar = (
+        "give {self.where} its sharding once, with jax.device_put, before the first call"
+    )

@@ -19,6 +19,7 @@ class Kind(enum.StrEnum):
     CALL_CONVENTION = "call-convention"
     PYTREE = "pytree"
     NEW_FUNCTION = "new-function"
+    TRANSFORM = "transform"
     DEVICE = "device"
     SHARDING = "sharding"
     CONFIG = "config"
@@ -45,6 +46,12 @@ class Cause(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="
     kind: ClassVar[Kind]
     """In a file it is the kind and, where it has several, the form: ``"pytree/keys"``."""
 
+    sentence: ClassVar[str] = ""
+    """What it says, with its own facts in braces; `__str__` where that is not enough."""
+
+    remedy: ClassVar[str] = ""
+    """The same for its advice."""
+
     where: str
     """The place, as the user would write it: ``params['dense']['kernel']``."""
 
@@ -61,10 +68,10 @@ class Cause(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="
     @property
     def advice(self) -> str:
         """What to do about it."""
-        return ""
+        return self.remedy.format(self=self)
 
     def __str__(self) -> str:
-        raise NotImplementedError
+        return self.sentence.format(self=self)
 
 
 class TextCause(Cause, frozen=True):

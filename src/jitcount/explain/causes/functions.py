@@ -1,4 +1,4 @@
-"""The function itself, its `jax.jit`, JAX's settings and caches."""
+"""The function itself, its `jax.jit` and its transformations, JAX's settings and caches."""
 
 from __future__ import annotations
 
@@ -6,17 +6,15 @@ from typing import ClassVar
 
 from jitcount.explain.causes.cause import Cause, Kind, TextCause
 
+_BY_IDENTITY = "JAX knows functions as objects, not as text"
+
 
 class FirstCall(Cause, frozen=True, tag="first-call"):
     """A function that had not been compiled before; `where` is its name."""
 
     kind: ClassVar = Kind.FIRST_CALL
+    remedy: ClassVar = "nothing to mend: {self.where} must be compiled once"
     transform: str = ""
-
-    @property
-    def advice(self) -> str:
-        """Nothing."""
-        return f"nothing to mend: {self.where} must be compiled once"
 
     def __str__(self) -> str:
         under = f" under {self.transform}" if self.transform else ""
@@ -27,27 +25,19 @@ class CachesCleared(Cause, frozen=True, tag="caches-cleared"):
     """The identical program had been compiled; `where` is the function's name."""
 
     kind: ClassVar = Kind.CACHES_CLEARED
-
-    @property
-    def advice(self) -> str:
-        """Leave the caches alone."""
-        return f"do not call jax.clear_caches() between calls of {self.where}"
-
-    def __str__(self) -> str:
-        return (
-            f"the identical program of {self.where} had been compiled: caches were cleared, "
-            "or the entry was evicted"
-        )
+    sentence: ClassVar = (
+        "the identical program of {self.where} had been compiled: caches were cleared, "
+        "or the entry was evicted"
+    )
+    remedy: ClassVar = "do not call jax.clear_caches() between calls of {self.where}"
 
 
 class Unknown(Cause, frozen=True, tag="unknown"):
     """What cannot be known, with the reason why."""
 
     kind: ClassVar = Kind.UNKNOWN
+    sentence: ClassVar = "the cause is not known: {self.reason}"
     reason: str
-
-    def __str__(self) -> str:
-        return f"the cause is not known: {self.reason}"
 
 
 class NewFunction(TextCause, frozen=True, tag="new-function"):
@@ -56,47 +46,73 @@ class NewFunction(TextCause, frozen=True, tag="new-function"):
     kind: ClassVar = Kind.NEW_FUNCTION
     name: str
     form: str
-    """"lambda", "closure", "partial", "method", "function" or "callable"."""
+    """As in `observe.functions.Function`."""
+
+    around: str = ""
+    """What was made anew around the function, where that is the same: "value_and_grad"."""
+
+    is_librarys: bool = False
+    """The line is not the user's."""
 
     @property
     def advice(self) -> str:
         """Make it once."""
-        if self.form == "lambda":
-            return "hoist the lambda out of the loop: make it once, and its jax.jit once"
-        if self.form == "partial":
-            return f"make the partial of {self.name} once, or pass what it binds as arguments"
-        if self.form == "method":
-            return f"keep one object, and one jax.jit of its {self.name}"
-        return f"make {self.name} once; what it closes over can be passed as an argument"
+        if self.is_librarys:
+            return (
+                f"call it inside of a jitted function: the library makes {self.name} at each call"
+            )
+        if self.around:
+            return f"make the jax.jit of {self.name} once, outside of the loop"
+        remedies = {
+            "lambda": "hoist the lambda out of the loop: make it once, and its jax.jit once",
+            "partial": f"make the partial of {self.name} once, or pass what it binds as arguments",
+            "method": f"keep one object, and one jax.jit of its {self.name}",
+            "callable": f"keep one {self.name}, and one jax.jit of it",
+            "traced": f"call {self.name} inside of a jitted function",
+        }
+        default = f"make {self.name} once; what it closes over can be passed as an argument"
+        return remedies.get(self.form, default)
 
     def __str__(self) -> str:
         if self.form == "method":
             return f"{self.name} is a method of another object than before"
+        if self.form == "callable":
+            return f"jax.jit was given another {self.name} than before: {_BY_IDENTITY}"
+        if self.form == "traced":
+            return f"{self.name} was traced anew: it is called outside of jit, at each call anew"
+        if self.around:
+            return f"jax.jit was given a new {self.around} of {self.name}: {_BY_IDENTITY}"
         named = {"lambda": "lambda", "partial": f"partial of {self.name}"}.get(self.form, self.name)
-        made = f"a new {named} was made at {self.where}"
-        return f"{made}: JAX knows functions as objects, not as text"
+        return f"a new {named} was made at {self.where}: {_BY_IDENTITY}"
+
+
+class Transform(TextCause, frozen=True, tag="transform"):
+    """The same function under another transformation; `where` is its name."""
+
+    kind: ClassVar = Kind.TRANSFORM
+    sentence: ClassVar = "{self.where} is compiled {self.after}, and was {self.before}"
+    remedy: ClassVar = (
+        "each way of transforming {self.where} has a program of its own: keep to a few of them"
+    )
 
 
 class JitOption(TextCause, frozen=True, tag="jit-options"):
     """Another `jax.jit` of the same function; `where` is the option."""
 
     kind: ClassVar = Kind.JIT_OPTIONS
-
-    @property
-    def advice(self) -> str:
-        """Keep one of them."""
-        kept = f"{self.where}={self.before}"
-        return f"keep one jax.jit of the function, with {kept}, and call that"
-
-    def __str__(self) -> str:
-        changed = f"{self.where}={self.after} instead of {self.before}"
-        return f"another jax.jit of the function has {changed}"
+    sentence: ClassVar = (
+        "another jax.jit of the function has {self.where}={self.after} instead of {self.before}"
+    )
+    remedy: ClassVar = (
+        "keep one jax.jit of the function, with {self.where}={self.before}, and call that"
+    )
 
 
 class Setting(TextCause, frozen=True, tag="config"):
     """A setting of JAX's that is part of its key; `where` is its name."""
 
     kind: ClassVar = Kind.CONFIG
+    sentence: ClassVar = "the setting {self.where} went from {self.before} to {self.after}"
     for_a_block: bool
     """A context manager has set it."""
 
@@ -110,6 +126,3 @@ class Setting(TextCause, frozen=True, tag="config"):
         if self.in_environment and not self.for_a_block:
             origin += f" or {self.where.upper()} in the environment"
         return f"{origin} has set it; set it once, before the first call"
-
-    def __str__(self) -> str:
-        return f"the setting {self.where} went from {self.before} to {self.after}"

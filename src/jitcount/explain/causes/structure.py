@@ -32,48 +32,33 @@ class Length(TextCause, frozen=True, tag="pytree/length"):
     """A list or tuple of another length."""
 
     kind: ClassVar = Kind.PYTREE
+    sentence: ClassVar = (
+        "{self.where} went from a {self.container} of {self.lengths[0]} to one of {self.lengths[1]}"
+    )
+    remedy: ClassVar = "stack {self.where} into one array, or pad it to one length"
     container: str
     lengths: tuple[int, int]
 
-    @property
-    def advice(self) -> str:
-        """Make it an array."""
-        return f"stack {self.where} into one array, or pad it to one length"
-
-    def __str__(self) -> str:
-        old, new = self.lengths
-        return f"{self.where} went from a {self.container} of {old} to one of {new}"
-
 
 class StaticPart(TextCause, frozen=True, tag="pytree/static"):
-    """What a node keeps beside its arrays has changed."""
+    """What a node keeps beside its arrays has changed, and no field tells where."""
 
     kind: ClassVar = Kind.PYTREE
+    sentence: ClassVar = (
+        "the static part of {self.where} changed: {self.before} became {self.after}"
+    )
+    remedy: ClassVar = (
+        "keep what changes in {self.where} in an array field of {self.type_name}; "
+        "its static fields are compiled in"
+    )
     type_name: str
-    parts: tuple[str, str]
-
-    @property
-    def advice(self) -> str:
-        """Keep it in an array."""
-        return (
-            f"keep what changes in {self.where} in an array field of {self.type_name}; "
-            "its static fields are compiled in"
-        )
-
-    def __str__(self) -> str:
-        old, new = self.parts
-        return f"the static part of {self.where} changed: {old} became {new}"
 
 
 class Optional(TextCause, frozen=True, tag="pytree/optional"):
     """An argument that is not always given."""
 
     kind: ClassVar = Kind.PYTREE
-
-    @property
-    def advice(self) -> str:
-        """Always, or never."""
-        return f"give {self.where} in every call, or in none"
+    remedy: ClassVar = "give {self.where} in every call, or in none"
 
     def __str__(self) -> str:
         if self.before == NOT_GIVEN:
@@ -85,6 +70,7 @@ class Container(TextCause, frozen=True, tag="pytree/container"):
     """Another type of container, or None against an array."""
 
     kind: ClassVar = Kind.PYTREE
+    sentence: ClassVar = "{self.where} went from {self.before} to {self.after}"
 
     @property
     def advice(self) -> str:
@@ -93,6 +79,3 @@ class Container(TextCause, frozen=True, tag="pytree/container"):
             zeros = "zeros, say, where there is nothing to pass"
             return f"pass an array for {self.where} in every call: {zeros}"
         return f"pass {self.where} as {self.before} in every call"
-
-    def __str__(self) -> str:
-        return f"{self.where} went from {self.before} to {self.after}"

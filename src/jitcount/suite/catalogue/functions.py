@@ -101,6 +101,26 @@ def _grad_of_a_jitted_function() -> None:
     jax.grad(f)(arr(5))
 
 
+@case("f", ["first-call f"], ["first-call f"], ["transform f"], ["transform f"])
+def _grad_by_another_argument() -> None:
+    @jax.jit
+    def f(x: Any, y: Any) -> Any:
+        return (jnp.tanh(x) * y).sum()
+
+    jax.grad(f, 0)(arr(3), arr(3))
+    jax.grad(f, 1)(arr(3), arr(3))
+
+
+@case("f", ["first-call f"], ["transform f"])
+def _vmap_over_another_axis() -> None:
+    @jax.jit
+    def f(x: Any) -> Any:
+        return jnp.cumsum(x)
+
+    jax.vmap(f, 0)(arr(4, 4))
+    jax.vmap(f, 1)(arr(4, 4))
+
+
 @case("f", ["first-call f"], ["shape xs"])
 def _scan() -> None:
     @jax.jit

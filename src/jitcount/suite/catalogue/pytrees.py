@@ -111,7 +111,7 @@ def _dataclass() -> None:
     f(State(arr(5), "a"))
 
 
-@case("f", ["first-call f"], ["pytree state"])
+@case("f", ["first-call f"], ["static-argument state.name"])
 def _dataclass_with_another_static_field() -> None:
     @jax.jit
     def f(state: Any) -> Any:

@@ -107,6 +107,12 @@ def _static_instead_of_traced() -> None:
 
 @case("add", ["first-call add"], ["shape x", "shape y"])
 def _eager_operation() -> None:
+    for x in jax.device_put(arr(41)), jax.device_put(arr(43)):
+        _ = x + x
+
+
+@case("add", ["first-call add"], ["first-call add"])
+def _eager_operation_at_another_line() -> None:
     short, long = jax.device_put(arr(41)), jax.device_put(arr(43))
     _ = short + short
     _ = long + long
@@ -114,5 +120,5 @@ def _eager_operation() -> None:
 
 @case("broadcast_in_dim", ["first-call broadcast_in_dim"], ["static-argument shape"])
 def _eager_operation_of_another_size() -> None:
-    jnp.full((47,), np.float32(2))
-    jnp.full((53,), np.float32(2))
+    for length in 47, 53:
+        jnp.full((length,), np.float32(2))

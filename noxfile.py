@@ -315,7 +315,7 @@ for _release, _python in RELEASES.items():
 
 @nox.session(default=False, venv_backend="none")
 def versions(session: nox.Session) -> None:
-    """Run the suite under six releases of JAX, then compare: each bit, count and compile time."""
+    """Run the suite under each JAX release, then compare: each bit, count and compile time."""
     shutil.rmtree(VERSIONS, ignore_errors=True)
     # Notified, not required: where an interpreter is missing that session fails and says so, and
     # the others are still compared.
@@ -363,7 +363,7 @@ for _release, _python in RELEASES.items():
 
 @nox.session(default=False, requires=[f"score-{r}-{p}" for r, p in RELEASES.items()])
 def score(session: nox.Session) -> None:
-    """Show how often the cause is right, jitcount's and JAX's own, on six releases."""
+    """Show how often the cause is right, jitcount's and JAX's own, on each release."""
     session.install("-e", ".")
     files = [str(score_file(release)) for release in RELEASES]
     session.run("python", "-m", "jitcount.suite.score", "--join", *files)

@@ -8,8 +8,11 @@ from typing import Any
 import jax
 import pytest
 
+from jitcount.explain.causes import Kind
 from jitcount.explain.hub import hub
 from jitcount.ledger.environment import environment
+from jitcount.suite.cases import CASES
+from jitcount.targets.chips import CHIPS
 from tests.helpers import ROOT
 
 README = (ROOT / "README.md").read_text()
@@ -70,6 +73,30 @@ def test_every_session_that_the_readme_names_exists() -> None:
 def test_every_place_that_the_readme_names_is_there() -> None:
     for place in re.findall(r"`((?:src|tests|benchmarks|\.github)/[\w/.]*)`", README):
         assert (ROOT / place).exists(), place
+
+
+def test_every_kind_of_cause_is_in_the_table() -> None:
+    table = README.partition("| kind | it was compiled because |")[2].partition("\n\n")[0]
+    firsts = re.findall(r"^\| (`.*?) \|", table, re.MULTILINE)
+    assert {kind for cell in firsts for kind in re.findall(r"`([\w-]+)`", cell)} == set(Kind)
+
+
+def test_the_releases_are_those_of_the_sessions() -> None:
+    noxfile = (ROOT / "noxfile.py").read_text()
+    releases = re.findall(r'^    "([\d.]+)": "3', noxfile, re.MULTILINE)
+    assert releases
+    assert re.findall(r"^([\d.]+) +\d+ +\d+ +\d+$", README, re.MULTILINE) == releases
+    assert re.findall(r"^([\d.]+) +cpu \(cpu\): jax", README, re.MULTILINE) == releases
+
+
+def test_as_many_cases_as_there_are() -> None:
+    assert re.findall(r"`jitcount suite` runs (\d+) cases", README) == [str(len(CASES))]
+
+
+def test_every_chip_is_named() -> None:
+    (said,) = re.findall(r"lists them all: (.*?), also many", README, re.DOTALL)
+    for chip in CHIPS:
+        assert re.search(rf"\b{chip.name}\b", said, re.IGNORECASE), chip
 
 
 def test_the_environment_is_described_as_the_readme_shows() -> None:

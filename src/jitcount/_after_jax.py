@@ -1,4 +1,4 @@
-"""What is to be done once JAX is there, for those who must not import it themselves.
+"""What is to be done once JAX is there, for modules that must not import it themselves.
 
 A finder stands first in `sys.meta_path` until JAX has been imported, and then is gone. It must
 never fail that import: what goes wrong in a callback is logged, and shows again when jitcount is
@@ -33,7 +33,7 @@ class _Finder:
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
         """Find JAX, and be there when it is loaded.
 
-        That may never be: a program may only want to know whether JAX is installed
+        That may never be: a script may only want to know whether JAX is installed
         (`importlib.util.find_spec`). So the finder stays until there is a module.
         """
         if name != "jax":
@@ -74,7 +74,7 @@ def _call_back() -> None:
         try:
             _callbacks.pop(0)()
         except Exception:
-            import logging  # noqa: PLC0415 (most programs never need it for this)
+            import logging  # noqa: PLC0415 (most processes never need it for this)
 
             logging.getLogger("jitcount").debug("could not start with JAX", exc_info=True)
 

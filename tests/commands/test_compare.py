@@ -8,7 +8,7 @@ import pytest
 
 from jitcount.cli import main
 from jitcount.ledger.ledger import Ledger, read_ledger, write_ledger
-from tests.helpers import running
+from tests.helpers import python, running
 
 
 @pytest.fixture(scope="module")
@@ -98,3 +98,16 @@ def test_a_reader_that_has_seen_enough_is_no_error(ledgers: Path) -> None:
         process.stdout.close()  # as head does, before anything is written
         _, stderr = process.communicate(timeout=60)
     assert (process.returncode, stderr) == (1, "")
+
+
+# Prints at the end how it ended, and whether JAX was imported.
+WITHOUT_JAX = """
+import sys
+from jitcount.cli import main
+print(main(["compare", *sys.argv[1:]]), "jax" in sys.modules)
+"""
+
+
+def test_comparing_imports_no_jax(ledgers: Path) -> None:
+    done = python("-c", WITHOUT_JAX, "good.json", "bad.json", cwd=ledgers)
+    assert (done.stdout.splitlines()[-1], done.stderr) == ("1 False", "")

@@ -25,8 +25,8 @@ from jitcount.explain.causes import AnyCause
 from jitcount.explain.causes.functions import FirstCall
 from jitcount.explain.hub import hub
 from jitcount.ledger.files import decode, encode
+from jitcount.observe.array_type import ArrayType
 from jitcount.observe.call_site import CallSite
-from jitcount.observe.values import ArrayType
 from jitcount.targets.result import OnTarget
 from tests.helpers import python
 

@@ -8,8 +8,8 @@ from jitcount.explain.causes.arrays import Dtype, Shape
 from jitcount.explain.causes.functions import FirstCall
 from jitcount.explain.compile import Compile
 from jitcount.explain.hotspots import hotspots
+from jitcount.observe.array_type import ArrayType
 from jitcount.observe.call_site import CallSite
-from jitcount.observe.values import ArrayType
 
 BASE = Compile(
     function="step",

@@ -9,7 +9,7 @@ import pytest
 
 from jitcount.ledger.comparison import compare
 from jitcount.ledger.files import FileError
-from jitcount.ledger.ledger import CaseEntry, Ledger, Result, read_ledger, write_ledger
+from jitcount.ledger.ledger import SCHEMA, CaseEntry, Ledger, Result, read_ledger, write_ledger
 from jitcount.numerics.arrays import Array, decode, encode
 from jitcount.numerics.judging import Expected
 
@@ -124,6 +124,9 @@ def test_without_jit_counts_are_not_compared(ledger: Ledger) -> None:
     assert differences(ledger, eager) == []
 
 
+_SCHEMA = b'"schema": %d'
+
+
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
@@ -132,14 +135,14 @@ def test_without_jit_counts_are_not_compared(ledger: Ledger) -> None:
         (lambda _: b"[]", "is not a jitcount ledger"),
         (lambda text: text.replace(b"jitcount ledger", b"other"), "is not a jitcount ledger"),
         (
-            lambda text: text.replace(b'"schema": 3', b'"schema": 4'),
-            "has schema 4; this jitcount reads 3; a newer jitcount wrote it",
+            lambda text: text.replace(_SCHEMA % SCHEMA, _SCHEMA % (SCHEMA + 1)),
+            f"has schema {SCHEMA + 1}; this jitcount reads {SCHEMA}; a newer jitcount wrote it",
         ),
         (
-            lambda text: text.replace(b'"schema": 3', b'"schema": 2'),
+            lambda text: text.replace(_SCHEMA % SCHEMA, _SCHEMA % (SCHEMA - 1)),
             (
-                "has schema 2; this jitcount reads 3; an older jitcount wrote it: "
-                "make it anew with this one"
+                f"has schema {SCHEMA - 1}; this jitcount reads {SCHEMA}; "
+                "an older jitcount wrote it: make it anew with this one"
             ),
         ),
         (

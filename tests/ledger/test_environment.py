@@ -3,6 +3,7 @@ import platform
 import jax
 import msgspec
 
+import jitcount
 from jitcount.ledger.environment import environment
 
 
@@ -14,6 +15,7 @@ def test_describes_the_backend_at_hand() -> None:
     assert found.jax == jax.__version__
     assert found.jaxlib.split(".")[:2] == found.jax.split(".")[:2]
     assert found.python == platform.python_version()
+    assert found.jitcount == jitcount.__version__
 
 
 def test_reads_as_one_line() -> None:

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from jax.export import symbolic_shape
 
-from jitcount.observe.values import ArrayType, Leaf, describe_leaf, signature_of
+from jitcount.observe.array_type import ArrayType
+from jitcount.observe.values import Leaf, describe_leaf, signature_of
 from jitcount.suite.catalogue.case import on, sharded
 from jitcount.suite.sum_cases import with_x64
 

@@ -9,6 +9,7 @@ import jax
 import pytest
 
 from jitcount.ledger.budget import write_budget
+from jitcount.ledger.ledger import KIND, SCHEMA
 from jitcount.targets.names import TARGETS
 from tests.helpers import Project
 
@@ -265,7 +266,7 @@ def test_the_ledger_has_all_compiles_and_the_table_shows_the_costliest(project: 
     assert re.search(r"^2 compiles in 2 tests, [\d.]+ ms$", section, re.MULTILINE), done.stdout
     assert section.count("test_it.py::test_step") == 1
     ledger = json.loads((project.root / "ledger.json").read_text())
-    assert (ledger["kind"], ledger["schema"]) == ("jitcount ledger", 3)
+    assert (ledger["kind"], ledger["schema"]) == (KIND, SCHEMA)
     assert ledger["environment"]["jax"] == jax.__version__
     compiles = ledger["cases"]["test_it.py::test_step"]["compiles"]
     assert [c["signature"] for c in compiles] == [["float32[3]"], ["float32[4]"]]

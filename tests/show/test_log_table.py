@@ -4,8 +4,8 @@ from msgspec.structs import replace
 from jitcount.explain.causes.arrays import Dtype, Shape
 from jitcount.explain.causes.functions import FirstCall
 from jitcount.explain.compile import Compile
+from jitcount.observe.array_type import ArrayType
 from jitcount.observe.call_site import CallSite
-from jitcount.observe.values import ArrayType
 from jitcount.show import log_table
 from jitcount.show.parts import Column, Heading, Seconds, Table
 from jitcount.show.terminal import render

@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from jitcount.explain.causes import Kind
 from jitcount.show.terminal import render
 from jitcount.suite import score
 from jitcount.suite.catalogue import CATALOGUE
@@ -23,6 +24,10 @@ def test_jax_is_given_its_due(name: str) -> None:
 @pytest.mark.parametrize("name", ["shape-of-jnp-sum", "donation", "cleared-caches"])
 def test_jax_is_not_given_more_than_its_due(name: str) -> None:
     assert not score.is_jax_right(CASES[name])
+
+
+def test_it_is_known_of_every_kind_what_jax_would_say() -> None:
+    assert set(score._JAX_SAYS) == set(Kind) - {Kind.UNKNOWN}
 
 
 def test_nothing_is_printed_while_jax_explains(capfd: pytest.CaptureFixture[str]) -> None:

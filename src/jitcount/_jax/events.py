@@ -58,6 +58,16 @@ def function_in(name: str) -> str:
     return name
 
 
+def function_of(about: dict[str, Any]) -> str | None:
+    """The function's name in what JAX says with an event; None where it says none.
+
+    >>> function_of({"fun_name": "jit(sum)"})
+    'sum'
+    """
+    name = about.get("fun_name")
+    return None if name is None else function_in(str(name))
+
+
 Listener = dict[str, "Callable[..., None]"]
 """What to call, by kind: "scalar" before a phase, "event_duration" after it, "event" for others."""
 

@@ -76,7 +76,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Executable:
-    """What JAX's frames say of the program that XLA has made of it."""
+    """What JAX's frames say of what XLA makes of a program."""
 
     kept_avals: Sequence[Any] | None = None
     """Of the arguments that the program uses, as in JAX's own line "Compiling ..."."""
@@ -125,7 +125,7 @@ def _transformed_over(found: dict[str, FrameType]) -> tuple[int | None, ...]:
 
 
 def read_executable(frame: FrameType | None) -> Executable:
-    """Read the program that is compiled just now."""
+    """Read the executable that is made just now."""
     local = _locals_near(frame, "from_hlo")
     return Executable(local.get("global_in_avals"), _platform(local.get("device_list")))
 

@@ -45,7 +45,7 @@ def source_of(jaxpr: object) -> Source | None:
 
 
 def callbacks(jaxpr: Any) -> Iterator[str]:
-    """The primitives that call Python when the program runs, also in programs inside of it.
+    """The primitives that call Python when the program runs, also in the jaxprs inside of it.
 
     They are known by their names: pure_callback, io_callback, debug_callback, debug_print.
     """

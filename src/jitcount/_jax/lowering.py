@@ -153,18 +153,21 @@ _NO_WORK = frozenset({"builtin.module", "func.func", "func.return", "stablehlo.r
 
 
 def compile_module(
-    program: bytes | str,
+    written: bytes | str,
     devices: Sequence[Any],
     may_move: tuple[Sequence[bool], Sequence[bool]],
     options: dict[str, Any],
     platform: str,
 ) -> Any:
-    """Compile a module for devices that need not be there; gives XLA's executable.
+    """Compile a module, `written` as bytecode or as text, for devices that need not be there.
 
     The public way begins with a function, and would lower a second time what has been lowered.
+
+    Returns:
+        XLA's executable.
     """
     with _mlir.make_ir_context():
-        module = ir.Module.parse(program)
+        module = ir.Module.parse(written)
     client = devices[0].client
     how = _compiler.get_compile_options(
         num_replicas=1,

@@ -21,6 +21,9 @@ _NO_OPTIONS = {
     "use_resource_env",
 }
 
+UNSPECIFIED = "Unspecified"
+"""Stands in the text of what JAX puts in place of a sharding that was not given."""
+
 
 def option_values(info: Any) -> tuple[object, ...]:
     """The values of the options of a `jax.jit`."""

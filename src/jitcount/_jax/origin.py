@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import sys
 import types
 from pathlib import Path
 
-import jax
 
-_PACKAGES = Path(jax.__file__).parents[1]
+def _packages() -> Path:
+    """The folder that JAX is installed in; it is found without being imported.
+
+    What reads a ledger needs a `CallSite`, and nothing of JAX.
+    """
+    found = importlib.util.find_spec("jax")
+    if found is None or found.origin is None:
+        raise ImportError("jitcount needs JAX, which is not installed: pip install jax")
+    return Path(found.origin).parents[1]
+
+
+_PACKAGES = _packages()
 
 JAX_DIRECTORIES = tuple(f"{_PACKAGES / name}{os.sep}" for name in ("jax", "jaxlib"))
 """Where JAX is installed; ``jaxtyping`` beside it begins with the same letters, and is not JAX."""

@@ -29,6 +29,9 @@ def _are_settings_named() -> bool:
 
 _SETTINGS_ARE_NAMED = _are_settings_named()
 
+NO_SETTINGS = frozenset({"axis_env_state"})
+"""Of the names below, what is no setting for a user: the axes of an enclosing `vmap`."""
+
 
 def names() -> tuple[str, ...]:
     """The names of the settings that are part of JAX's cache key."""

@@ -1,4 +1,4 @@
-"""What the command can be asked, and what is refused without a look at any program.
+"""What the command can be asked, and what is refused without a look at any script.
 
 Neither this nor what it imports imports JAX, so that help is there at once. The work is done in the
 module that has the command's name, by its ``main``.
@@ -27,7 +27,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         add(commands)
     asked = parser.parse_args(arguments)
     if asked.command == "run":
-        _require_program(asked)
+        _require_script(asked)
     if asked.command == "compare" and len(asked.ledgers) < 2:
         asked.parser.error("compare needs two ledgers or more")
     return asked
@@ -52,7 +52,7 @@ def _add_run(commands: Any) -> None:
         help="compile for this too: tpu:v5e, cuda:h100, ...; jitcount targets lists them",
     )
     run.add_argument("-m", dest="module", action="store_true", help="run a module, as python -m")
-    run.add_argument("program", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+    run.add_argument("script", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     run.set_defaults(command="run", parser=run)
 
 
@@ -62,11 +62,11 @@ def _count(text: str) -> int:
     return int(text)
 
 
-def _require_program(asked: argparse.Namespace) -> None:
-    if not asked.program:
+def _require_script(asked: argparse.Namespace) -> None:
+    if not asked.script:
         asked.parser.error("run needs a SCRIPT, or -m and a MODULE")
-    if not asked.module and not Path(asked.program[0]).exists():
-        asked.parser.error(f"no such file: {asked.program[0]}")
+    if not asked.module and not Path(asked.script[0]).exists():
+        asked.parser.error(f"no such file: {asked.script[0]}")
 
 
 def _add_suite(commands: Any) -> None:

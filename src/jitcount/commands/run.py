@@ -1,4 +1,4 @@
-"""``jitcount run SCRIPT`` runs a program as ``python SCRIPT`` would, and counts."""
+"""``jitcount run SCRIPT`` runs a script as ``python SCRIPT`` would, and counts."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 def main(asked: argparse.Namespace) -> int:
-    """Refuse what cannot be run; else the exit code is the program's, or 1 past the limit."""
+    """Refuse what cannot be run; else the exit code is the script's, or 1 past the limit."""
     if asked.ledger:
         try:
             require_replaceable(asked.ledger, ledger.KIND)
@@ -45,23 +45,23 @@ def main(asked: argparse.Namespace) -> int:
         asked.parser.error(str(error))
     if asked.target:
         prefer_cpu()
-    return _run(asked, list(asked.program), recorder)
+    return _run(asked, list(asked.script), recorder)
 
 
-def _run(asked: argparse.Namespace, program: list[str], recorder: record) -> int:
+def _run(asked: argparse.Namespace, script: list[str], recorder: record) -> int:
     if asked.live:
         hub.listen(_show_live)
     code = 0
     try:
         with recorder as log:
-            code = _as_python_would(program, is_module=asked.module)
+            code = _as_python_would(script, is_module=asked.module)
             if code == -signal.SIGINT:
                 raise KeyboardInterrupt  # noqa: TRY301 (then no compiler is waited for)
-    except KeyboardInterrupt:  # in the program, or in that wait
+    except KeyboardInterrupt:  # in the script, or in that wait
         code = -signal.SIGINT
     _say_log(log, whole=asked.all)
     if asked.ledger:
-        found = {program[0]: CaseEntry(compiles=tuple(log.compiles))}
+        found = {script[0]: CaseEntry(compiles=tuple(log.compiles))}
         try:
             write_ledger(asked.ledger, Ledger(environment=environment(), cases=found))
         except FileError as error:
@@ -76,21 +76,21 @@ def _run(asked: argparse.Namespace, program: list[str], recorder: record) -> int
     return code
 
 
-def _as_python_would(program: list[str], *, is_module: bool) -> int:
-    """Run a program in this process; returns its exit code."""
-    sys.argv = program
-    sys.path[0] = str(Path.cwd()) if is_module else str(Path(program[0]).resolve().parent)
+def _as_python_would(script: list[str], *, is_module: bool) -> int:
+    """Run a script, or a module, with its arguments in this process; returns its exit code."""
+    sys.argv = script
+    sys.path[0] = str(Path.cwd()) if is_module else str(Path(script[0]).resolve().parent)
     try:
         if is_module:
-            runpy.run_module(program[0], run_name="__main__", alter_sys=True)
+            runpy.run_module(script[0], run_name="__main__", alter_sys=True)
         else:
-            runpy.run_path(program[0], run_name="__main__")
+            runpy.run_path(script[0], run_name="__main__")
     except SystemExit as end:
         return _exit_code(end)
     except KeyboardInterrupt:
         _show_traceback()
         return -signal.SIGINT
-    except BaseException:  # noqa: BLE001 (whatever it is, the program's user sees it as ever)
+    except BaseException:  # noqa: BLE001 (whatever it is, the user sees it as ever)
         _show_traceback()
         return 1
     return 0
@@ -137,5 +137,5 @@ def _say_log(log: CompileLog, *, whole: bool = False) -> None:
 
 
 def _say(text: str) -> None:
-    """Speak beside the program, whose own output may be read by another one."""
+    """Speak beside the script, whose own output may be read by another process."""
     print(text, file=sys.stderr, flush=True)  # noqa: T201

@@ -57,7 +57,7 @@ def _causes(seen: Observation) -> tuple[AnyCause, ...]:
         return (Unknown("", "it was compiled by a finalizer, in the midst of another compile"),)
     try:
         return causes_of(seen.program, seen.earlier, is_traced_anew=seen.is_traced_anew)
-    except Exception as error:  # observing must never fail the program that is observed
+    except Exception as error:  # observing must never fail the user's program
         _logger.debug("could not explain %s", seen, exc_info=True)
         return (Unknown("", f"{type(error).__name__} while explaining"),)
 

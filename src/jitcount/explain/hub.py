@@ -101,7 +101,7 @@ class Hub:
 
     @contextlib.contextmanager
     def own_history(self) -> Iterator[None]:
-        """A history of its own for a block, as in a new process; for programs that test causes."""
+        """A history of its own for a block, as in a new process; for cases that test causes."""
         before, self.history = self.history, History()
         try:
             yield

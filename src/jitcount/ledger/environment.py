@@ -7,8 +7,9 @@ import os
 import platform
 from pathlib import Path
 
-import jax
 import msgspec
+
+import jitcount
 
 # The distributions that bring a compiler and a runtime for an accelerator.
 _PLUGINS = ("jax-cuda12-plugin", "jax-cuda13-plugin", "jax-rocm7-plugin", "libtpu")
@@ -25,9 +26,13 @@ _CONFIG = (
 class Environment(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Where a run took place.
 
+    >>> import jax
     >>> environment().jax == jax.__version__
     True
     """
+
+    jitcount: str
+    """The version that wrote this down."""
 
     platform: str
     device_kind: str
@@ -65,8 +70,11 @@ class Environment(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
 
 def environment() -> Environment:
     """Describe the backend that JAX uses in this process; this initialises it."""
+    import jax  # noqa: PLC0415 (what only reads a ledger must not wait for it)
+
     devices = jax.devices()
     return Environment(
+        jitcount=jitcount.__version__,
         platform=devices[0].platform,
         device_kind=devices[0].device_kind,
         device_count=len(devices),

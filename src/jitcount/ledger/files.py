@@ -66,7 +66,7 @@ class _Header(msgspec.Struct):
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write a file in one step: whoever reads it, or kills us, finds the old one or the new one."""
+    """Write a file in one step: readers find the old one or the new one, whatever happens."""
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -33,7 +33,7 @@ class Result(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class CaseEntry(
     msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True
 ):
-    """What one case, test or program gave and compiled."""
+    """What one case, test or script gave and compiled."""
 
     compiles: tuple[Compile, ...] = ()
     expected_compiles: dict[str, Count] | None = None

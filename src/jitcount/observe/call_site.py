@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _PACKAGE = Path(__file__).parents[1]
 
-# Our own frames between the user and JAX. The suite is not among them: its programs are users.
+# Our own frames between the user and JAX. The suite is not among them: its cases stand for users.
 _OURS = tuple(str(_PACKAGE / name) for name in ("observe", "explain", "recorder", "problem.py"))
 
 _STANDARD_LIBRARY = sysconfig.get_path("stdlib")
@@ -69,7 +69,7 @@ UNKNOWN_SITES = Sites()
 def sites_in(frame: FrameType | None) -> Sites:
     """Name the innermost line of the user's, and the innermost one of a library inside of it.
 
-    The user's is what is neither JAX's, nor the standard library's, nor installed. In a program
+    The user's is what is neither JAX's, nor the standard library's, nor installed. In a script
     that has only installed code (a console script), it is the innermost line outside of JAX.
     """
     library: FrameType | None = None

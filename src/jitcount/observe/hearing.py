@@ -153,7 +153,7 @@ class Ear:
                 self._end_trace(function, None if failed else duration_secs, frame)
             elif event == events.LOWER and not failed:
                 self._end_lowering(function, duration_secs, frame)
-        except Exception:  # observing must never fail the program that is observed
+        except Exception:  # observing must never fail the user's program
             _logger.debug("could not observe %s of %s", event, function, exc_info=True)
         if event == events.COMPILE:
             compiles = self._thread.compiles
@@ -215,7 +215,7 @@ class Ear:
                 made = self._modules.get(id(compilation and compilation.module))
                 under_way.portable = Portable(made, compilation)
                 self._audience.give(under_way.portable)
-        except Exception:  # observing must never fail the program that is observed
+        except Exception:  # observing must never fail the user's program
             _logger.debug("could not read what is compiled", exc_info=True)
 
     def _end_compile(
@@ -244,9 +244,9 @@ class Ear:
     def _tell(self, seen: Observation, *, is_refused: bool) -> None:
         try:
             self._audience.tell(seen, is_refused=is_refused)
-        except Exception:  # observing must never fail the program that is observed
+        except Exception:  # observing must never fail the user's program
             _logger.debug("could not tell of %s", seen.function, exc_info=True)
-        seen.portable = None  # those who want it have it
+        seen.portable = None  # the takers have it
 
     def _ask(self, under_way: _UnderWay) -> None:
         """Let the guards refuse a compile, once."""
@@ -293,4 +293,4 @@ class Ear:
 
 
 def _function(about: dict[str, Any]) -> str:
-    return events.function_in(str(about.get("fun_name", UNKNOWN)))
+    return events.function_of(about) or UNKNOWN

@@ -31,7 +31,7 @@ class Lines(logging.Filter):
             self._logger.addFilter(self)
             self._logger.setLevel(logging.DEBUG)
         elif self.are_heard and not wanted:
-            if self._logger.level == logging.DEBUG:  # one that someone set in between stays
+            if self._logger.level == logging.DEBUG:  # one that was set in between stays
                 self._logger.setLevel(self._level_before)
             self._logger.removeFilter(self)
         self.are_heard = wanted

@@ -11,7 +11,7 @@ _IN_A_PACKAGE = re.compile(r".*[/\\](?:site|dist)-packages[/\\]")
 
 
 def shown_path(filename: str) -> str:
-    """A file relative to where the program runs, or to where packages are; else its name alone.
+    """A file relative to the working directory, or to where packages are; else its name alone.
 
     >>> shown_path("/no/such/place/train.py"), shown_path("<stdin>")
     ('train.py', '<stdin>')

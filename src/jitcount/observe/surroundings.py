@@ -69,7 +69,7 @@ def options_of(info: Any) -> Options:
 @functools.lru_cache(maxsize=1024)
 def _written_options(kind: Any, values: tuple[object, ...]) -> Options:
     texts = map(text_of, values)
-    written = ("unspecified" if "Unspecified" in text else text for text in texts)
+    written = ("unspecified" if options.UNSPECIFIED in text else text for text in texts)
     return Options(dict(zip(options.option_names(kind), written, strict=True)))
 
 
@@ -82,9 +82,6 @@ class _Seen(threading.local):
 
 _seen = _Seen()
 
-# The axes of an enclosing `vmap` are a setting for JAX, but not for a user.
-_NO_SETTING = {"axis_env_state"}
-
 
 def settings_now() -> Settings:
     """The settings of this thread that are part of JAX's key."""
@@ -92,7 +89,8 @@ def settings_now() -> Settings:
     if len(values) != len(_seen.values) or any(map(operator.is_not, values, _seen.values)):
         _seen.values = values
         named = zip(settings.names(), values, strict=True)
-        texts = {name: text_of(value) for name, value in named if name not in _NO_SETTING}
+        users = ((name, value) for name, value in named if name not in settings.NO_SETTINGS)
+        texts = {name: text_of(value) for name, value in users}
         blocks = frozenset(name for name in texts if settings.is_set_for_a_block(name))
         own = frozenset(name for name in texts if settings.is_jaxs_own(name, texts[name]))
         _seen.settings = Settings(texts, blocks, own)

@@ -98,7 +98,8 @@ def _text(value: Any, depth: int) -> str:  # noqa: PLR0911 (one line for each ty
         return f"{source.name} at {shown_path(source.file)}:{source.line}"
     if depth and isinstance(value, list | tuple | set | frozenset | dict):
         return _container_text(value, depth)
-    if type(value).__module__.partition(".")[0] in {"jax", "jaxlib", "numpy"}:
+    module = type(value).__module__
+    if is_module_of_jax(module) or module.partition(".")[0] == "numpy":
         return " ".join(repr(value).split())
     return _object_text(value, depth)
 

@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 
 from jitcount._jax import settings
+from jitcount.observe.array_type import ArrayType
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,24 +20,6 @@ _SCALARS: dict[type, type] = {int: np.int64, float: np.float64, complex: np.comp
 _NUMPY = (np.ndarray, np.generic)
 
 ARRAYS = (jax.Array, np.ndarray, np.generic)
-
-
-class ArrayType(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Dtype and shape of an array, as a user would write them.
-
-    >>> print(ArrayType("float32", (32, 511)))
-    float32[32,511]
-    """
-
-    dtype: str
-    shape: tuple[int | str, ...]
-    """A length may be a symbol, under `jax.export`."""
-
-    is_weak: bool = False
-
-    def __str__(self) -> str:
-        weak = "weak " if self.is_weak else ""
-        return f"{weak}{self.dtype}[{','.join(map(str, self.shape))}]"
 
 
 class Placement(msgspec.Struct, frozen=True, gc=False):

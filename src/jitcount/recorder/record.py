@@ -101,7 +101,7 @@ class record:  # noqa: N801 (reads as a verb where it is used, like `open`)
     def _wait(self, session: Session) -> None:
         if session.wait(1.0 if self._progress else threading.TIMEOUT_MAX):
             return
-        # As in `CompileLog`: who wants to see something needs a room on the right.
+        # As in `CompileLog`: a progress bar is in a room on the right.
         from jitcount.show.progress import show_waiting  # noqa: PLC0415
 
         show_waiting(session.progress, session.wait)

@@ -92,10 +92,10 @@ def _are_repeated(results: Iterable[OnTarget]) -> list[bool]:
     seen: set[tuple[str, str]] = set()
     repeated = []
     for result in results:
-        program = (result.target, result.fingerprint)
-        repeated.append(program in seen)
+        key = (result.target, result.fingerprint)
+        repeated.append(key in seen)
         if result.fingerprint:
-            seen.add(program)
+            seen.add(key)
     return repeated
 
 

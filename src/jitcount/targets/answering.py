@@ -23,7 +23,7 @@ _NOTHING = """
 """
 
 
-def answer(asked: dict[str, Any], program: bytes) -> Message:
+def answer(asked: dict[str, Any], bytecode: bytes) -> Message:
     """Compile one program; what the compiler raises is an answer too."""
     begin = time.perf_counter()
     try:
@@ -35,7 +35,7 @@ def answer(asked: dict[str, Any], program: bytes) -> Message:
         chosen = devices[: asked["devices"]]
         platform = asked["topology"]["platform"]
         begin = time.perf_counter()
-        made = compile_module(program, chosen, asked["may_move"], asked["options"], platform)
+        made = compile_module(bytecode, chosen, asked["may_move"], asked["options"], platform)
         seconds = time.perf_counter() - begin
         found = {"compile_s": seconds} | _figures(made)
         hlo = made.hlo_modules()[0].to_string() if asked["keep_hlo"] else ""

@@ -24,8 +24,8 @@ class NotCarriedError(Exception):
 class Cargo:
     """What travels to a compiler: a program, lowered for its platform."""
 
-    program: bytes
-    """StableHLO bytecode."""
+    bytecode: bytes
+    """Its module, as StableHLO bytecode."""
 
     devices: int
     """Over how many the program is sharded."""
@@ -37,7 +37,7 @@ class Cargo:
     def key(self) -> str:
         """The same for the same program, compiled in the same way."""
         text = json.dumps([self.devices, self.how], sort_keys=True)
-        return hashlib.sha256(text.encode() + b"\0" + self.program).hexdigest()
+        return hashlib.sha256(text.encode() + b"\0" + self.bytecode).hexdigest()
 
 
 def carry(portable: Portable, platform: str) -> Cargo:
@@ -60,7 +60,7 @@ def carry(portable: Portable, platform: str) -> Cargo:
         raise NotCarriedError(f"not carried over: {', '.join(callbacks)} calls back into Python")
     try:
         with muted():
-            program = _lowering.lower_for(lowering, platform)
+            bytecode = _lowering.lower_for(lowering, platform)
     except Exception as error:  # JAX has no rule for it, or it is not what we know
         text = str(error).strip() or type(error).__name__
         raise NotCarriedError(f"JAX cannot lower it for {platform}: {text}") from error
@@ -69,7 +69,7 @@ def carry(portable: Portable, platform: str) -> Cargo:
         "options": {name: _plain(value) for name, value in compilation.options.items()},
         "settings": settings.compile_settings(),
     }
-    return Cargo(program, compilation.devices, how)
+    return Cargo(bytecode, compilation.devices, how)
 
 
 def _plain(value: Any) -> Any:

@@ -192,7 +192,7 @@ class Compilers:
             job.process = process
             job.is_sent = True
         try:
-            figures, hlo = process.ask(asked, job.cargo.program, job.timeout)
+            figures, hlo = process.ask(asked, job.cargo.bytecode, job.timeout)
         finally:
             with self._changed:
                 job.process = None

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True)
-class _Program:
-    """What JAX compiles for this machine."""
+class _Awaited:
+    """A program that JAX compiles for this machine, and what the targets will say of it."""
 
     portable: Portable | None
     """Until it has been carried."""
@@ -43,7 +43,7 @@ class Session:
         self._targets = targets
         self._keep_hlo = keep_hlo
         self._timeout = timeout
-        self._programs: queue.SimpleQueue[_Program | None] = queue.SimpleQueue()
+        self._programs: queue.SimpleQueue[_Awaited | None] = queue.SimpleQueue()
         self._changed = threading.Condition()
         self._results: list[Results] = []
         self._taken: dict[int, Results] = {}
@@ -64,7 +64,7 @@ class Session:
         """Take one more program, in the thread in which JAX is about to compile it."""
         if self.is_forked():  # the carrier stayed with the parent, maybe with the lock in its hands
             return
-        program = _Program(portable)
+        program = _Awaited(portable)
         with self._changed:
             self._results.append(program.results)
             self._taken[id(portable)] = program.results
@@ -150,7 +150,7 @@ class Session:
                 self._tell([program.results], OnTarget(target=target.name, error=reason))
             program.portable = None
 
-    def _submit(self, program: _Program, target: Target, cargo: Cargo) -> None:
+    def _submit(self, program: _Awaited, target: Target, cargo: Cargo) -> None:
         """Hand a cargo to the compilers, unless this session has done so with the same one."""
         fingerprint = cargo.key[:32]
         key = target.name, fingerprint
@@ -187,7 +187,7 @@ class Session:
             self._changed.notify_all()
 
 
-def _cargo_or_reason(program: _Program, platform: str) -> Cargo | str:
+def _cargo_or_reason(program: _Awaited, platform: str) -> Cargo | str:
     try:
         return carry(program.portable or Portable(), platform)
     except NotCarriedError as error:

@@ -28,8 +28,8 @@ def main() -> None:
     from jitcount.targets.answering import answer  # noqa: PLC0415
 
     while True:
-        asked, program = requests.get()
-        send(answers, *answer(asked, program))
+        asked, bytecode = requests.get()
+        send(answers, *answer(asked, bytecode))
 
 
 def _read(requests: queue.SimpleQueue[Message]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from jitcount.explain.causes.cause import Cause, Kind, TextCause
-from jitcount.observe.values import ArrayType
+from jitcount.observe.array_type import ArrayType
 
 
 class Shape(Cause, frozen=True, tag="shape"):

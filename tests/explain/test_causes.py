@@ -1,0 +1,21 @@
+"""What holds for the causes as a whole; `test_messages` has the words of each."""
+
+from collections.abc import Iterator
+from typing import get_args
+
+from jitcount.explain.causes import AnyCause, Cause, Kind
+
+
+def without_subclasses(kind: type[Cause]) -> Iterator[type[Cause]]:
+    for below in kind.__subclasses__():
+        yield from without_subclasses(below)
+    if not kind.__subclasses__():
+        yield kind
+
+
+def test_a_ledger_can_hold_every_cause() -> None:
+    assert set(get_args(AnyCause)) == set(without_subclasses(Cause))
+
+
+def test_every_kind_has_a_class() -> None:
+    assert {cause.kind for cause in get_args(AnyCause)} == set(Kind)

@@ -159,6 +159,7 @@ ROOMS = [
     "ledger",
     "show",
     "suite",
+    "pytest_isolation",
     "pytest_plugin",
     "commands",
     "cli",

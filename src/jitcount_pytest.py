@@ -46,8 +46,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )  # fmt: skip
     group.addoption(
         "--compile-isolation", choices=["clear", "none"], dest="jitcount_isolation",
-        help="clear JAX's caches before each counted test, so that its count does not depend on "
-        "what ran before (default), or count as they come",
+        help="clear JAX's caches for each test that holds a count (a marker, the fixture "
+        "compiles, a budget), so that it does not depend on what ran before (default), or count "
+        "as they come",
     )  # fmt: skip
     parser.addini("compile_budget", "the budget's file, as --compile-budget", default="")
     parser.addini("compile_budget_eager", "whether eager ones are in it", "bool", default=False)
@@ -58,6 +59,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """Make the markers known, and start what the options ask for."""
     for line in MARKERS.values():
         config.addinivalue_line("markers", line)
+    if (chosen := _isolation(config)) not in {"clear", "none"}:
+        raise pytest.UsageError(f"compile_isolation is {chosen!r}; it can be clear or none")
     options = ("show", "ledger", "budget", "update", "targets")
     wanted = any(config.getoption(f"jitcount_{name}") for name in options)
     if wanted or config.getini("compile_budget"):
@@ -66,10 +69,36 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(pytest_plugin.Run(config), "jitcount-run")
 
 
-def _counts(item: pytest.Item) -> bool:
-    """Whether a test is counted for its own sake; for a budget or a ledger, all are."""
+def _isolation(config: pytest.Config) -> str:
+    return str(config.getoption("jitcount_isolation") or config.getini("compile_isolation"))
+
+
+def _is_counted(item: pytest.Item) -> bool:
+    """Whether anything wants to know what a test compiles: itself, or the whole run."""
+    return _asks(item) or item.config.pluginmanager.has_plugin("jitcount-run")
+
+
+def _holds_count(item: pytest.Item) -> bool:
+    """Whether what a test compiles is held against a number."""
+    run = item.config.pluginmanager.get_plugin("jitcount-run")
+    return _asks(item) or (run is not None and run.holds_counts)
+
+
+def _asks(item: pytest.Item) -> bool:
     marked = any(item.get_closest_marker(name) for name in MARKERS)
     return marked or "compiles" in getattr(item, "fixturenames", ())
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """See whether there are counts that must not depend on the order of tests."""
+    config = session.config
+    if _isolation(config) == "none" or config.getoption("collectonly"):
+        return
+    if any(map(_holds_count, session.items)):
+        from jitcount.pytest_isolation import Isolation  # noqa: PLC0415 (it imports JAX)
+
+        isolation = Isolation(session.items, _holds_count)
+        config.pluginmanager.register(isolation, "jitcount-isolation")
 
 
 @pytest.fixture
@@ -82,17 +111,17 @@ def compiles(request: pytest.FixtureRequest) -> Any:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Before its fixtures: what was compiled by an earlier test does not count for this one."""
-    if _counts(item) or item.config.pluginmanager.has_plugin("jitcount-run"):
+    """Before the fixtures, one of which is its log: a rerun is counted anew."""
+    if _is_counted(item):
         from jitcount import pytest_plugin  # noqa: PLC0415
 
-        pytest_plugin.isolate(item)
+        pytest_plugin.begin(item)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     """Count what the test itself compiles."""
-    if not _counts(item) and not item.config.pluginmanager.has_plugin("jitcount-run"):
+    if not _is_counted(item):
         return (yield)
     from jitcount import pytest_plugin  # noqa: PLC0415
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import jax
+import msgspec
 import pytest
 
 from jitcount.explain.compile import Compile
@@ -27,12 +28,21 @@ from jitcount.targets.host import prefer_cpu
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
 
+    from jitcount.observe.observation import Observation
 
 _LOG = pytest.StashKey[CompileLog]()
+_REPEATS = pytest.StashKey[CompileLog]()
 _LOG_ON_TARGETS = pytest.StashKey[CompileLog]()
 
-# A report travels as plain text from a worker of pytest-xdist.
-_SENT = tuple[Compile, ...]
+
+class _Sent(msgspec.Struct, frozen=True):
+    """What travels with a report, as plain text, from a worker of pytest-xdist."""
+
+    compiles: tuple[Compile, ...]
+    """All of them, also those that are not held against the test."""
+
+    counts: Counts
+    """Of those that are, as a budget has them."""
 
 
 def log_of(item: pytest.Item) -> CompileLog:
@@ -40,21 +50,22 @@ def log_of(item: pytest.Item) -> CompileLog:
     return item.stash.setdefault(_LOG, CompileLog())
 
 
-def isolate(item: pytest.Item) -> None:
-    """Make a test's count its own, before its fixtures warm up."""
-    item.stash[_LOG] = CompileLog()  # a rerun starts anew
-    chosen = item.config.getoption("jitcount_isolation") or item.config.getini("compile_isolation")
-    if chosen == "clear":
-        jax.clear_caches()
-        hub.new_history()  # else each test would be told that its caches were cleared
-    elif chosen != "none":
-        raise pytest.UsageError(f"compile_isolation is {chosen!r}; it can be clear or none")
+def begin(item: pytest.Item) -> None:
+    """Begin a test's count; that of an earlier run of it is gone."""
+    item.stash[_LOG] = CompileLog()
+    item.stash[_REPEATS] = CompileLog()
 
 
 @contextlib.contextmanager
 def counted(item: pytest.Item) -> Iterator[None]:
     """Count what is compiled in a test's call phase, and compile it for targets too."""
-    listener = log_of(item).add
+    log, repeats = log_of(item), item.stash[_REPEATS]
+    isolation = item.config.pluginmanager.get_plugin("jitcount-isolation")
+
+    def listener(seen: Observation) -> None:
+        is_repeat = isolation is not None and isolation.is_repeat(seen)
+        (repeats if is_repeat else log).add(seen)
+
     targets = item.config.getoption("jitcount_targets")
     hub.listen(listener)
     try:
@@ -65,6 +76,14 @@ def counted(item: pytest.Item) -> Iterator[None]:
             yield
     finally:
         hub.forget(listener)
+
+
+def _compiles_of(item: pytest.Item) -> tuple[Compile, ...]:
+    """All that XLA compiled in a test, in order."""
+    if (on_targets := item.stash.get(_LOG_ON_TARGETS, None)) is not None:
+        return tuple(on_targets.compiles)
+    every = [*log_of(item).compiles, *item.stash[_REPEATS].compiles]
+    return tuple(sorted(every, key=lambda compiled: compiled.started_at))
 
 
 def check(item: pytest.Item) -> None:
@@ -83,14 +102,18 @@ def check(item: pytest.Item) -> None:
                 log.compiles,
             )
     if item.get_closest_marker("no_compiles") and log.count():
-        _fail(f"{item.name} must compile nothing, and compiled {log.count()}", {}, log.compiles)
+        headline = f"{item.name} must compile nothing, and compiled {log.count()}"
+        _fail(headline, {}, log.compiles, "call it once in a fixture, before the test")
     run = item.config.pluginmanager.get_plugin("jitcount-run")
     if run is not None:
         run.check(item, log)
 
 
-def _fail(headline: str, expected: Counts | None, compiles: Sequence[Compile]) -> NoReturn:
-    pytest.fail(render(differences(headline, expected, compiles), dense=True), pytrace=False)
+def _fail(
+    headline: str, expected: Counts | None, compiles: Sequence[Compile], for_first_calls: str = ""
+) -> NoReturn:
+    shown = differences(headline, expected, compiles, for_first_calls)
+    pytest.fail(render(shown, dense=True), pytrace=False)
 
 
 def _expected_counts(marker: pytest.Mark) -> Counts:
@@ -136,6 +159,7 @@ class Run:
         except (FileError, ValueError, ImportError) as error:  # of a file, or of a target
             pytest.exit(str(error), 2)
         self._found: dict[str, tuple[Compile, ...]] = {}
+        self._counts: dict[str, Counts] = {}
         self._unused: list[str] = []
 
     def _prepare_files(self) -> Budget | None:
@@ -152,6 +176,11 @@ class Run:
         if not self._budget_file.exists():
             raise FileError(f"{self._budget_file}: is not there; --compile-update makes one")
         return read_budget(self._budget_file)
+
+    @property
+    def holds_counts(self) -> bool:
+        """Whether what a test compiles is held against a number, or will be."""
+        return self._budget is not None or self._update
 
     def check(self, item: pytest.Item, log: CompileLog) -> None:
         """Fail a test that compiles more than its budget."""
@@ -176,8 +205,9 @@ class Run:
         """Put what a test compiled into its report, which travels from a worker."""
         report = yield
         if call.when == "call":
-            log = item.stash.get(_LOG_ON_TARGETS, None) or log_of(item)
-            report.jitcount = encode(tuple(log.compiles)).decode()
+            held = tuple(log_of(item).compiles)
+            counts = count_compiles(held, with_eager=self._with_eager)
+            report.jitcount = encode(_Sent(_compiles_of(item), counts)).decode()
         return report
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -185,11 +215,11 @@ class Run:
         sent = getattr(report, "jitcount", None)
         if self._is_worker or sent is None:
             return
-        found = decode(sent.encode(), _SENT)
-        self._found[report.nodeid] = found
+        found = decode(sent.encode(), _Sent)
+        self._found[report.nodeid] = found.compiles
+        self._counts[report.nodeid] = found.counts
         if self._budget is not None:
-            counts = count_compiles(found, with_eager=self._with_eager)
-            for name, count in self._budget.unused(report.nodeid, counts).items():
+            for name, count in self._budget.unused(report.nodeid, found.counts).items():
                 self._unused.append(f"{report.nodeid}: {name} {count} fewer")
 
     def pytest_sessionfinish(self) -> None:
@@ -206,11 +236,7 @@ class Run:
             cases = {test: CaseEntry(compiles=found) for test, found in self._found.items()}
             write_ledger(self._ledger, Ledger(environment=environment(), cases=cases))
         if self._update and self._budget_file is not None:
-            tests = {
-                test: count_compiles(found, with_eager=self._with_eager)
-                for test, found in self._found.items()
-            }
-            write_budget(self._budget_file, tests)
+            write_budget(self._budget_file, self._counts)
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """Show the costliest compiles, and what a budget no longer needs."""

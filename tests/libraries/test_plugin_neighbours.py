@@ -34,6 +34,22 @@ def test_step():
     assert len(tries) == 2
 """
 
+RERUN_AFTER_A_WARM_UP = """
+tries = []
+
+@pytest.fixture(scope="module")
+def warm():
+    step(arr(3))
+
+@pytest.mark.flaky(reruns=1)
+@pytest.mark.no_compiles
+def test_step(warm):
+    step(arr(3))
+    tries.append(1)
+    if len(tries) == 1:
+        step(arr(4))
+"""
+
 
 def run(directory: Path, text: str, *arguments: str) -> str:
     project = Project(directory)
@@ -49,4 +65,9 @@ def test_absl_parameterised_tests_are_counted(tmp_path: Path) -> None:
 
 def test_a_rerun_is_counted_anew(tmp_path: Path) -> None:
     out = run(tmp_path, RERUN)
+    assert "1 passed, 1 rerun" in out, out
+
+
+def test_a_rerun_after_a_warm_up_that_is_still_there_is_counted_anew(tmp_path: Path) -> None:
+    out = run(tmp_path, RERUN_AFTER_A_WARM_UP)
     assert "1 passed, 1 rerun" in out, out

@@ -12,6 +12,7 @@ from jitcount.ledger.budget import write_budget
 from jitcount.ledger.ledger import KIND, SCHEMA
 from jitcount.targets.names import TARGETS
 from tests.helpers import Project
+from tests.plugin.reading import golden, whole
 
 
 @pytest.fixture
@@ -24,16 +25,6 @@ def failure(output: str) -> str:
     found = re.search(r"^_+ \S+ _+\n(.*?)^=+ short", output, re.MULTILINE | re.DOTALL)
     assert found is not None, output
     return found[1].strip()
-
-
-def whole(output: str) -> str:
-    """All that was printed, with the times taken out, and with them what depends on their width."""
-    output = re.sub(r"[\d.]+ ?(s|ms|µs)\b", "TIME", output)
-    return re.sub(r"(?<= TIME) =+$|^=+ (?=.* in TIME)", "", output, flags=re.MULTILINE)
-
-
-def golden(name: str) -> str:
-    return (Path(__file__).parent / name).read_text(encoding="utf-8")
 
 
 def test_markers_that_hold_pass_and_the_fixture_is_a_log_of_the_call_phase(

@@ -17,13 +17,14 @@ from jitcount.explain.history import History
 from jitcount.observe.hearing import Ear
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from jitcount.observe.observation import Observation, Portable
     from jitcount.observe.program import Program
 
     Listener = Callable[[Observation], None]
     Taker = Callable[[Portable], None]
+    Excuse = Callable[[Observation], bool]
 
 
 class Guard(Protocol):
@@ -46,6 +47,9 @@ class Hub:
         self.listeners: tuple[Listener, ...] = ()
         self.guards: tuple[Guard, ...] = ()
         self.takers: tuple[Taker, ...] = ()
+        self.excuse: Excuse | None = None
+        """Tells the compiles that no guard is asked about, because jitcount is why they are."""
+
         self.history = History()
         self.ear = Ear(self)
         # A garbage collection in here may run a finalizer that opens a recorder, or compiles.
@@ -95,9 +99,12 @@ class Hub:
             self.takers = tuple(one for one in self.takers if one is not taker)
             self.ear.attend()
 
-    def new_history(self) -> None:
-        """Begin again as in a new process, where JAX's caches were cleared on purpose."""
-        self.history = History()
+    def new_history(self, programs: Iterable[Program] = ()) -> None:
+        """Begin again as in a new process that has compiled these programs and no others."""
+        history = History()
+        for program in programs:
+            history.add(program)
+        self.history = history
 
     @contextlib.contextmanager
     def own_history(self) -> Iterator[None]:
@@ -135,6 +142,8 @@ class Hub:
         program = observation.program
         self._remember(observation, self.history.look)
         if program is not None and _is_for_a_profile(program, observation.earlier or ()):
+            return
+        if self.excuse is not None and self.excuse(observation):
             return
         with self._asking:  # what one guard refuses, no other one counts
             for guard in self.guards:

@@ -12,13 +12,12 @@ from jitcount._jax import frames, options
 from jitcount._jax.events import unregister
 
 
-def step(x: Any, y: Any = 1, z: Any = 2) -> Any:
-    return x * y * z
-
-
 def record_of(**wanted: Any) -> Any:
     """JAX's record of ``jax.jit(step, ...)``."""
     seen: list[frames.JitCall] = []
+
+    def step(x: Any, y: Any = 1, z: Any = 2) -> Any:  # a new one: else its trace may be cached
+        return x * y * z
 
     def on_end(event: str, duration_secs: float, **_about: Any) -> None:
         if (call := frames.read_tracing(sys._getframe())) is not None:

@@ -4,7 +4,7 @@ from jitcount.explain.causes.arguments import StaticValue
 from jitcount.explain.causes.arrays import Dtype, Shape
 from jitcount.explain.causes.functions import FirstCall, NewFunction
 from jitcount.explain.summing import advice_of, sentences, sentences_of_many
-from jitcount.observe.values import ArrayType
+from jitcount.observe.array_type import ArrayType
 
 
 def shorter(place: str, *rest: int, to: int = 7) -> Shape:

@@ -1,8 +1,5 @@
 """Parts as text: where blank lines stand, and what a table looks like that fits, or does not."""
 
-import subprocess
-import sys
-
 import pytest
 
 from jitcount.show.parts import (
@@ -22,6 +19,7 @@ from jitcount.show.parts import (
 )
 from jitcount.show.terminal import render
 from jitcount.show.text import cell_text
+from tests.helpers import python
 
 TABLE = Table(words("name") + figures("time"), [("step", Seconds(0.25)), ("f", Seconds(None))])
 SHOWN = "name     time\n─────────────\nstep   250 ms\nf"
@@ -103,7 +101,4 @@ print("rich" in sys.modules)
 @pytest.mark.parametrize(("columns", "is_loaded"), [(10, "False\n"), (9, "True\n")])
 def test_only_a_table_that_does_not_fit_loads_rich(columns: int, is_loaded: str) -> None:
     code = WHETHER_RICH_IS_LOADED.format(columns)
-    done = subprocess.run(  # noqa: S603
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    )
-    assert done.stdout == is_loaded
+    assert python("-c", code).stdout == is_loaded

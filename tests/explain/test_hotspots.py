@@ -88,18 +88,20 @@ def test_the_advice_is_for_what_changed_most_often() -> None:
 def test_operations_outside_of_jit_are_summed_up_by_line() -> None:
     operations = [compiled(FirstCall(name), function=name, eager=True) for name in "abcde"]
     (found,) = hotspots(operations)
-    assert (found.what, found.count, found.seconds) == ("5 operations", 5, 5.0)
-    assert found.causes == ("compiled one by one",)
+    assert (found.what, found.count, found.seconds) == (
+        "5 operations were compiled one by one",
+        5,
+        5.0,
+    )
+    assert found.causes == ()
     assert found.advice == "call it under jax.jit"
     assert hotspots(operations[:4]) == []
 
 
 def test_an_operation_that_is_compiled_again_is_worth_a_look() -> None:
     (found,) = hotspots([compiled(FIRST, eager=True), compiled(shape((3,), (4,)), eager=True)])
-    assert found.causes == (
-        "compiled one by one",
-        "axis 0 of x went from 3 to 4: float32[3] became float32[4]",
-    )
+    assert found.what == "2 operations were compiled one by one"
+    assert found.causes == ("axis 0 of x went from 3 to 4: float32[3] became float32[4]",)
 
 
 def test_what_happened_is_counted_and_not_the_last_of_it() -> None:

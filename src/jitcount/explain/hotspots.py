@@ -83,14 +83,16 @@ def _operations(compiles: Sequence[Compile]) -> list[Hotspot]:
     found = []
     for call_site, group in groups.items():
         again = [compiled.causes for compiled in group if not is_first(compiled)]
-        if again or len(group) >= _MANY_OPERATIONS:
+        are_many = len(group) >= _MANY_OPERATIONS
+        if again or are_many:
             hotspot = Hotspot(
-                what=f"{len(group)} operations",
+                what=f"{len(group)} operations were compiled one by one",
                 is_eager=True,
                 call_site=call_site,
                 count=len(group),
                 seconds=sum(compiled.total_s for compiled in group),
-                causes=("compiled one by one", *sentences_of_many(again)),
+                # Of many, what changed does not help: all of them together are the matter.
+                causes=() if are_many else tuple(sentences_of_many(again)),
                 advice="call it under jax.jit",
             )
             found.append(hotspot)

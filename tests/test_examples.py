@@ -14,7 +14,7 @@ SHOWN = {
     "ragged_batches.py": [
         "mean length ",
         "mean_length at examples/ragged_batches.py:25 in main: 8 recompiles",
-        "axis 1 of tokens took 9 lengths between 22 and 38",
+        "axis 1 of tokens: 22 … 38, 9 of them",
         "→ pad axis 1 of tokens to one length, or to a few (buckets)",
     ],
     "frozen_server.py": [

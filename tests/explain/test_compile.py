@@ -167,13 +167,12 @@ def test_a_compile_has_started_when_its_call_had_and_they_are_in_order() -> None
 
 
 @pytest.mark.two_devices
-def test_a_compile_without_a_trace_has_started_too() -> None:
+def test_a_compile_for_another_device_has_started_too() -> None:
     jitted = jax.jit(double)
     jitted(jax.device_put(X, jax.devices()[0]))
     before = time.time()
     with jitcount.record() as log:
         jitted(jax.device_put(X, jax.devices()[1]))
-    assert log.compiles[0].trace_s == 0
     assert before <= log.compiles[0].started_at <= time.time()
 
 

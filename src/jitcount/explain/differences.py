@@ -16,20 +16,19 @@ from jitcount.explain.causes.arrays import NO_DEVICE, Dtype, OnDevice, Shape, Sh
 from jitcount.explain.causes.cause import Kind
 from jitcount.explain.causes.functions import JitOption, NewFunction, Setting, Transform
 from jitcount.explain.restructured import Restructured, changed_parts
+from jitcount.observe.arguments import argument_in
 from jitcount.observe.functions import Function
 from jitcount.observe.program import Parameter as ParameterValue
 from jitcount.observe.statics import Static
 from jitcount.observe.values import Leaf
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from jitcount.explain.causes import AnyCause
-    from jitcount.observe.program import Program, Value
+    from jitcount.observe.program import Program
     from jitcount.observe.surroundings import Options, Settings, Texts
     from jitcount.observe.values import Placement
-
-    Values = Mapping[str, Value]
 
 
 def differences(earlier: Program, later: Program) -> list[AnyCause]:
@@ -159,17 +158,9 @@ def _pairs(before: Texts, after: Texts) -> Iterator[tuple[str, str, str]]:
 
 def _conventions(earlier: Program, later: Program) -> Iterator[CallConvention]:
     old, new = set(earlier.keywords), set(later.keywords)
-    there = set(map(_argument, earlier.places)) & set(map(_argument, later.places))
+    there = set(map(argument_in, earlier.places)) & set(map(argument_in, later.places))
     for name in sorted((old ^ new) & there):
         yield CallConvention(name, by_keyword=name in new)
-
-
-def _argument(place: str) -> str:
-    """The argument that a place is in: ``params`` of ``params['a'].b``."""
-    for index, character in enumerate(place):
-        if character in "[.":
-            return place[:index]
-    return place
 
 
 def _leaf(place: str, old: Leaf, new: Leaf) -> Iterator[AnyCause]:

@@ -14,6 +14,7 @@ import msgspec
 
 from jitcount.explain.causes.arguments import StaticValue
 from jitcount.explain.causes.arrays import Shape
+from jitcount.observe.arguments import argument_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -68,15 +69,10 @@ def advice_of(causes: Iterable[Cause]) -> list[str]:
 
 def _together(places: tuple[str, ...], what: str) -> str:
     """Several places and what happened to them: ``batch went from 32 to 7 (x, y, mask)``."""
-    root, *others = {_root(place) for place in places}
+    root, *others = {argument_in(place) for place in places}
     if others or len(places) == 1:
         return f"{_list(places)} {what}".rstrip()
     return f"{root} {what} ({_list(tuple(_short(place, root) for place in places))})"
-
-
-def _root(place: str) -> str:
-    """The argument that a place is in."""
-    return re.split(r"[\[.]", place, maxsplit=1)[0]
 
 
 def _short(place: str, root: str) -> str:

@@ -10,7 +10,7 @@ from jitcount._after_jax import after_import_of_jax
 
 
 def _count() -> None:
-    from jitcount.commands.run import summarise_at_exit  # noqa: PLC0415 (it imports JAX)
+    from jitcount.commands.counting import summarise_at_exit  # noqa: PLC0415 (it imports JAX)
 
     summarise_at_exit()
 

@@ -125,3 +125,29 @@ def test_a_program_is_compiled_for_targets_too(tmp_path: Path) -> None:
     assert "\nOn cpu: 2 compiles in " in counted.stderr
     compiles = json.loads((tmp_path / "out.json").read_text())["cases"]["train.py"]["compiles"]
     assert [c["on"]["cpu"]["error"] for c in compiles] == [None, None]
+
+
+SETTINGS = """
+import os
+os.environ["JAX_ENABLE_X64"] = "1"
+os.environ["JAX_NUM_CPU_DEVICES"] = "3"
+os.chdir("elsewhere")
+import jax, numpy as np
+print(jax.jit(lambda x: 2 * x)(np.ones(3)).dtype, jax.device_count())
+"""
+
+
+def test_what_a_script_sets_before_it_imports_jax_holds(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "train.py").write_text(SETTINGS)
+    unset = {"JAX_ENABLE_X64": None, "JAX_NUM_CPU_DEVICES": None}
+    counted = jitcount("run", "--ledger", "out.json", "train.py", cwd=tmp_path, env=unset)
+    assert counted.stdout == "float64 3\n"
+    assert counted.stderr.startswith("1 compile in ")
+    assert (tmp_path / "out.json").exists()  # where the command was given, not where the script is
+
+
+def test_a_script_without_jax_is_left_without_it(tmp_path: Path) -> None:
+    (tmp_path / "plain.py").write_text("import sys\nprint('jax' in sys.modules)\n")
+    done = jitcount("run", "plain.py", cwd=tmp_path)
+    assert (done.stdout, done.stderr) == ("False\n", "nothing was compiled\n")

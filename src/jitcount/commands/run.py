@@ -1,8 +1,12 @@
-"""``jitcount run SCRIPT`` runs a script as ``python SCRIPT`` would, and counts."""
+"""``jitcount run SCRIPT`` runs a script as ``python SCRIPT`` would, and counts.
+
+What the script sets before it imports JAX must hold: JAX is not imported here, and counting, which
+needs it, begins when the script itself has imported it.
+"""
 
 from __future__ import annotations
 
-import atexit
+import contextlib
 import os
 import runpy
 import signal
@@ -10,70 +14,65 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jitcount.explain.causes import Kind
-from jitcount.explain.explaining import explained
-from jitcount.explain.hub import hub
-from jitcount.explain.summing import sentences
+from jitcount._after_jax import after_import_of_jax
 from jitcount.ledger import ledger
-from jitcount.ledger.environment import environment
 from jitcount.ledger.files import FileError, require_replaceable
-from jitcount.ledger.ledger import CaseEntry, Ledger, write_ledger
-from jitcount.recorder.record import record
-from jitcount.show.log_table import log_table
-from jitcount.show.target_table import target_tables
-from jitcount.show.terminal import render, width
-from jitcount.show.text import seconds
 from jitcount.targets.host import prefer_cpu
+from jitcount.targets.installed import require_installed
+from jitcount.targets.names import parse
 
 if TYPE_CHECKING:
     import argparse
 
-    from jitcount.observe.observation import Observation
     from jitcount.recorder.log import CompileLog
 
 
 def main(asked: argparse.Namespace) -> int:
     """Refuse what cannot be run; else the exit code is the script's, or 1 past the limit."""
-    if asked.ledger:
-        try:
-            require_replaceable(asked.ledger, ledger.KIND)
-        except FileError as error:
-            asked.parser.error(str(error))
     try:
-        recorder = record(asked.target, progress=True)
-    except (ValueError, ImportError) as error:
+        if asked.ledger:
+            asked.ledger = asked.ledger.absolute()  # wherever the script goes from here
+            require_replaceable(asked.ledger, ledger.KIND)
+        for target in asked.target:
+            require_installed(parse(target))
+    except (FileError, ValueError, ImportError) as error:  # of a file, or of a target
         asked.parser.error(str(error))
     if asked.target:
         prefer_cpu()
-    return _run(asked, list(asked.script), recorder)
+    return _run(asked, list(asked.script))
 
 
-def _run(asked: argparse.Namespace, script: list[str], recorder: record) -> int:
-    if asked.live:
-        hub.listen(_show_live)
+def _run(asked: argparse.Namespace, script: list[str]) -> int:
+    logs: list[CompileLog] = []
     code = 0
     try:
-        with recorder as log:
+        with contextlib.ExitStack() as counting:
+            after_import_of_jax(lambda: logs.append(_count(asked, counting)))
             code = _as_python_would(script, is_module=asked.module)
             if code == -signal.SIGINT:
                 raise KeyboardInterrupt  # noqa: TRY301 (then no compiler is waited for)
     except KeyboardInterrupt:  # in the script, or in that wait
         code = -signal.SIGINT
-    _say_log(log, whole=asked.all)
-    if asked.ledger:
-        found = {script[0]: CaseEntry(compiles=tuple(log.compiles))}
-        try:
-            write_ledger(asked.ledger, Ledger(environment=environment(), cases=found))
-        except FileError as error:
-            _say(f"jitcount: {error}")
-            code = code or 2
-    if asked.max is not None and log.count() > asked.max:
-        _say(f"jitcount: {log.count()} compiles, and --max allows {asked.max}")
-        code = code or 1
+    code = _tell(asked, logs, code)
     if code == -signal.SIGINT:  # the shell must see that it was Ctrl-C
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGINT)
     return code
+
+
+def _count(asked: argparse.Namespace, counting: contextlib.ExitStack) -> CompileLog:
+    from jitcount.commands.counting import count  # noqa: PLC0415 (it needs JAX)
+
+    return count(asked, counting)
+
+
+def _tell(asked: argparse.Namespace, logs: list[CompileLog], code: int) -> int:
+    if not logs and not asked.ledger:  # a script without JAX needs none to hear so
+        print("nothing was compiled", file=sys.stderr, flush=True)  # noqa: T201
+        return code
+    from jitcount.commands.counting import tell  # noqa: PLC0415 (the same)
+
+    return tell(asked, logs, code)
 
 
 def _as_python_would(script: list[str], *, is_module: bool) -> int:
@@ -101,7 +100,7 @@ def _exit_code(end: SystemExit) -> int:
         return 0
     if isinstance(end.code, int):
         return end.code
-    _say(str(end.code))
+    print(end.code, file=sys.stderr, flush=True)  # noqa: T201 (as Python does)
     return 1
 
 
@@ -113,29 +112,3 @@ def _show_traceback() -> None:
         traceback = traceback.tb_next
     if kind is not None and error is not None:
         sys.excepthook(kind, error.with_traceback(traceback), traceback)
-
-
-def _show_live(observation: Observation) -> None:
-    compiled = explained(observation)
-    why = [c for c in compiled.causes if c.kind != Kind.FIRST_CALL]
-    if why and not compiled.from_disk:
-        reasons = "; ".join(sentences(why))
-        where = f"{compiled.call} at {compiled.call_site}"
-        _say(f"jitcount: {where}, {seconds(compiled.total_s)}: {reasons}")
-
-
-def summarise_at_exit() -> CompileLog:
-    """Record from now on, and show the summary when the process ends: ``JITCOUNT=1``."""
-    log = record().__enter__()
-    atexit.register(_say_log, log)
-    return log
-
-
-def _say_log(log: CompileLog, *, whole: bool = False) -> None:
-    parts = [*log_table(log.compiles, whole=whole), *target_tables(log.compiles)]
-    _say(render(parts, width(sys.stderr)))
-
-
-def _say(text: str) -> None:
-    """Speak beside the script, whose own output may be read by another process."""
-    print(text, file=sys.stderr, flush=True)  # noqa: T201

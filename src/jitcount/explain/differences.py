@@ -16,8 +16,8 @@ from jitcount.explain.causes.arrays import NO_DEVICE, Dtype, OnDevice, Shape, Sh
 from jitcount.explain.causes.cause import Kind
 from jitcount.explain.causes.functions import JitOption, NewFunction, Setting, Transform
 from jitcount.explain.restructured import Restructured, changed_parts
-from jitcount.observe.arguments import argument_in
 from jitcount.observe.functions import Function
+from jitcount.observe.places import argument_in
 from jitcount.observe.program import Parameter as ParameterValue
 from jitcount.observe.statics import Static
 from jitcount.observe.values import Leaf

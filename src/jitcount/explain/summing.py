@@ -14,7 +14,7 @@ import msgspec
 
 from jitcount.explain.causes.arguments import StaticValue
 from jitcount.explain.causes.arrays import Shape
-from jitcount.observe.arguments import argument_in
+from jitcount.observe.places import argument_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

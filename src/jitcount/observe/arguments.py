@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import re
 from typing import TYPE_CHECKING, Any
 
 from jitcount.observe.functions import token
@@ -27,15 +26,6 @@ def arguments_of(call: UserCall) -> dict[str, Leaf | Static | Node]:
         else:
             walk(value, name, found, describe)
     return found
-
-
-def argument_in(place: str) -> str:
-    """The argument that a place is in.
-
-    >>> argument_in("params['a'].b"), argument_in("x")
-    ('params', 'x')
-    """
-    return re.split(r"[\[.]", place, maxsplit=1)[0]
 
 
 def _array_or_static(leaf: Any) -> Leaf | Static:

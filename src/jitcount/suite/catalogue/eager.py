@@ -68,14 +68,11 @@ def _operations_at_unrelated_lines() -> None:
     _ = weights * 3.0
 
 
-@case("mul", ["first-call mul"], ["transform mul"])
-def _inside_and_outside_of_grad_at_one_line() -> None:
-    def square(x: Any) -> Any:
-        return jax.lax.integer_pow(x, 2)
-
-    # The backward pass multiplies at the line that asks for it.
-    x = jax.device_put(np.float32(2))
-    _ = jax.lax.mul(x, x), jax.grad(square)(x)
+@case("sin", ["first-call sin"], ["first-call sin"], ["shape x"])
+def _inside_and_outside_of_a_derivative_at_one_line() -> None:
+    for length, derived in (3, False), (3, True), (5, True):
+        x = arr(length)
+        _ = jax.jvp(jnp.sin, (x,), (x,)) if derived else jnp.sin(x)
 
 
 @case("sin", ["first-call sin"], ["shape x"], ["dtype x"])

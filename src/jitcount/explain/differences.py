@@ -113,7 +113,7 @@ def _arguments(earlier: Program, later: Program) -> Iterator[AnyCause]:
 # --- The function and its surroundings ------------------------------------------------------------
 
 
-def _new_function(old: Function, new: Function) -> NewFunction:
+def _new_function(old: Function, new: Function, operation: str = "") -> NewFunction:
     """A line of source that made another function object."""
     around = new.around if old.inner_token == new.inner_token else ""
     return NewFunction(
@@ -124,6 +124,7 @@ def _new_function(old: Function, new: Function) -> NewFunction:
         form=new.kind,
         around=around,
         is_librarys=new.is_librarys and not around,
+        operation=operation,
     )
 
 
@@ -216,6 +217,6 @@ def _parameters(earlier: Program, later: Program) -> Iterator[Parameter | NewFun
         if not (isinstance(old, ParameterValue) and isinstance(new, ParameterValue)) or old == new:
             continue
         if isinstance(old.value, Function) and isinstance(new.value, Function):  # a loop's body
-            yield _new_function(old.value, new.value)
+            yield _new_function(old.value, new.value, later.name)
         elif isinstance(old.value, Static) and isinstance(new.value, Static):
             yield Parameter(place, old.value.text, new.value.text)

@@ -1,6 +1,7 @@
 """The whole words for what real programs do: of the last compile of a case of the catalogue."""
 
 import re
+from typing import Any
 
 import jax
 import numpy as np
@@ -32,9 +33,10 @@ def shorter(*places: str, from_: tuple[int, ...] = (32,), to: tuple[int, ...] = 
         place, _, rest = each.partition(",")
         old, new = (f"float32[{','.join(map(str, side))}" for side in (from_, to))
         tail = f",{rest}]" if rest else "]"
+        went = f"axis 0 of {place} went from {from_[0]} to {to[0]}"
         found.append(
             (
-                f"axis 0 of {place} went from {from_[0]} to {to[0]}: {old}{tail} became {new}{tail}",
+                f"{went}: {old}{tail} became {new}{tail}",
                 f"pad axis 0 of {place} to one length, or to a few (buckets)",
             )
         )
@@ -152,9 +154,6 @@ LAST: dict[str, Messages] = {
             "pass tree as a dict with ['b'] in every call",
         )
     ],
-    "grad-by-another-argument": transformed(
-        "backward pass of 4 arrays", "backward pass of 2 arrays"
-    ),
     "vmap-over-another-axis": transformed(
         "vmap over axis 0 of every argument", "vmap over axis 1 of every argument"
     ),
@@ -188,6 +187,9 @@ def test_the_last_compile_is_explained_in_these_words(name: str) -> None:
 
 def test_by_another_argument_is_said_in_the_users_names() -> None:
     assert messages("grad-by-another-argument", 2) == transformed("grad by x", "grad by y")
+    ((said, _),) = messages("grad-by-another-argument", 3)
+    arrays = r"backward pass of \d arrays"
+    assert re.fullmatch(f"f is compiled under {arrays}, and was under {arrays}", said)
 
 
 def test_what_is_static_is_told_before_the_arrays_of_its_own() -> None:
@@ -231,3 +233,26 @@ def test_an_operation_inside_and_outside_of_grad_at_one_line() -> None:
             )
         ]
     ]
+
+
+def test_a_part_of_an_argument_is_not_told_to_be_static() -> None:
+    jitted = jax.jit(lambda tree: tree["b"] + 1)
+    with hub.own_history(), jitcount.record() as log:
+        jitted({"b": 1.0})
+        jitted({"b": np.float32(1)})
+    (cause,) = log.compiles[-1].causes
+    assert cause.advice == "pass jnp.float32(...) for tree['b'] in every call"
+
+
+def test_a_function_that_a_library_makes_is_kept() -> None:
+    namespace: dict[str, Any] = {}
+    source = "def make():\n    def apply(x):\n        return 2 * x\n    return apply"
+    exec(compile(source, "/opt/site-packages/library.py", "exec"), namespace)  # noqa: S102
+    with hub.own_history(), jitcount.record() as log:
+        for _ in range(2):
+            jax.jit(namespace["make"]())(np.ones(3))
+    (cause,) = log.compiles[-1].causes
+    assert cause.advice == (
+        "keep the apply that the library made, and one jax.jit of it; "
+        "if the library jits it itself, call it inside of a jitted function"
+    )

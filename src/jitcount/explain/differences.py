@@ -15,7 +15,7 @@ from jitcount.explain.causes.arguments import (
 from jitcount.explain.causes.arrays import NO_DEVICE, Dtype, OnDevice, Shape, Sharding, WeakType
 from jitcount.explain.causes.cause import Kind
 from jitcount.explain.causes.functions import JitOption, NewFunction, Setting, Transform
-from jitcount.explain.restructured import Restructured, changed_parts
+from jitcount.explain.restructured import Restructured, came_with_structure, changed_parts
 from jitcount.observe.functions import Function
 from jitcount.observe.program import Parameter as ParameterValue
 from jitcount.observe.statics import Static
@@ -86,9 +86,15 @@ _REACH = (
 )
 
 
-def reach(found: list[AnyCause]) -> tuple[int, ...]:
-    """How much differs, to be compared: by what reaches farthest, then by how much it is."""
+def reach(found: list[AnyCause], earlier: Program, later: Program) -> tuple[int, ...]:
+    """How much differs, to be compared: by what reaches farthest, then by how much it is.
+
+    A static value that came with another structure counts like one that changed: that the structure
+    hides it makes the other program no nearer.
+    """
     kinds = [cause.kind for cause in found]
+    if any(cause.kind == Kind.PYTREE for cause in found):
+        kinds += [Kind.STATIC_ARGUMENT] * came_with_structure(earlier, later)
     return (*(sum(map(kinds.count, alike)) for alike in _REACH), len(found))
 
 

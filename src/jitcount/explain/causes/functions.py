@@ -60,9 +60,14 @@ class NewFunction(TextCause, frozen=True, tag="new-function"):
     @property
     def advice(self) -> str:
         """Make it once."""
-        if self.is_librarys:
+        if self.is_librarys and self.operation:
             return (
                 f"call it inside of a jitted function: the library makes {self.name} at each call"
+            )
+        if self.is_librarys:
+            return (
+                f"keep the {self.name} that the library made, and one jax.jit of it; "
+                "if the library jits it itself, call it inside of a jitted function"
             )
         if self.operation:
             return f"call {self.operation} inside of a jitted function, or make {self._named} once"

@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 
 from jitcount.suite.catalogue.case import arr, case
+from jitcount.suite.catalogue.pytrees import State
 
 
 def batch(length: int) -> tuple[Any, Any]:
@@ -141,3 +142,43 @@ def _optional_key_that_was_there_before() -> None:
     f(of(32, "x", "y"))
     f(of(7, "x", "y"))
     f(of(7, "x", "y", "mask"))
+
+
+@case("f", ["first-call f"], ["pytree model"], ["static-argument model.name"], ["shape model.w"])
+def _another_type_that_was_there_before() -> None:
+    @jax.jit
+    def f(model: Any) -> Any:
+        return jax.tree.map(lambda x: 2 * x, model)
+
+    f({"w": arr(3)})
+    f(State(arr(3), "a"))
+    f(State(arr(3), "b"))
+    f(State(arr(5), "b"))
+
+
+@case(
+    "f",
+    ["first-call f"],
+    ["config jax_default_matmul_precision", "static-argument model.name"],
+    ["config jax_default_matmul_precision"],
+)
+def _static_field_reaches_farther_than_a_setting() -> None:
+    @jax.jit
+    def f(model: Any) -> Any:
+        return 2 * model.w
+
+    f(State(arr(3), "a"))
+    with jax.default_matmul_precision("float32"):
+        f(State(arr(3), "b"))
+    f(State(arr(3), "b"))
+
+
+@case("f", ["first-call f"], ["pytree n"], ["static-argument n"])
+def _optional_static_argument_given_before() -> None:
+    @functools.partial(jax.jit, static_argnames="n")
+    def f(x: Any, n: int = 1) -> Any:
+        return n * x
+
+    f(arr(3))
+    f(arr(3), n=2)
+    f(arr(3), n=3)

@@ -1,4 +1,4 @@
-"""Samples of a posterior with numpyro's NUTS, twice with one sampler, then with more data."""
+"""Samples of a posterior with numpyro's NUTS, then again with more data."""
 
 import jax
 import numpy as np
@@ -14,6 +14,6 @@ def model(y):
 
 data = np.linspace(-1, 2, 12, dtype="float32")
 sampler = MCMC(NUTS(model), num_warmup=5, num_samples=5, progress_bar=False)
-for length, seed in ((8, 0), (8, 1), (12, 2)):
+for length, seed in ((8, 0), (12, 1)):
     sampler.run(jax.random.key(seed), data[:length])
     print(length, np.asarray(sampler.get_samples()["mean"]).mean().round(3))

@@ -256,10 +256,18 @@ for _backend in BACKENDS.values():
 
 @nox.session(default=False)
 def libraries(session: nox.Session) -> None:
-    """Test causes through equinox, flax, optax and jaxtyping, on the CPU."""
+    """Test causes through equinox, flax, haiku, numpyro, optax and jaxtyping, on the CPU."""
     cpu = BACKENDS["cpu"]
     install(session, cpu, *group("libraries"))
     session.run("pytest", "tests/libraries", *session.posargs, env=environment(cpu))
+
+
+@nox.session(default=False)
+def field(session: nox.Session) -> None:
+    """Run small real programs with and without jitcount, and check each recompile's cause."""
+    cpu = BACKENDS["cpu"]
+    install(session, cpu, *group("libraries"))
+    session.run("pytest", "tests/field", "-n2", *session.posargs, env=environment(cpu))
 
 
 def run_apart(session: nox.Session, name: str) -> None:

@@ -24,6 +24,21 @@ def test_equal_statics_of_two_types_are_two() -> None:
     assert not same(1, True)  # noqa: FBT003
 
 
+def test_inside_of_a_static_value_equality_alone_decides() -> None:
+    assert same((1,), (True,))
+    assert same((1, (2,)), (1.0, (2.0,)))
+    assert same(frozenset({1}), frozenset({True}))
+    assert same(0.0, -0.0)
+    assert not same((1,), (2,))
+    assert not same((1,), frozenset({1}))
+
+
+def test_what_is_not_a_number_is_the_same_as_itself_only() -> None:
+    one, other = float("nan"), float("nan")
+    assert same(one, one)
+    assert not same(one, other)
+
+
 def test_a_static_object_is_the_same_as_itself_only() -> None:
     one, other = object(), object()
     assert same(one, one)

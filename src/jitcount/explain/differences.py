@@ -15,7 +15,7 @@ from jitcount.explain.causes.arguments import (
 from jitcount.explain.causes.arrays import NO_DEVICE, Dtype, OnDevice, Shape, Sharding, WeakType
 from jitcount.explain.causes.cause import Kind
 from jitcount.explain.causes.functions import JitOption, NewFunction, Setting, Transform
-from jitcount.explain.restructured import Restructured, changed_parts
+from jitcount.explain.restructured import Restructured, came_with_structure, changed_parts
 from jitcount.observe.functions import Function
 from jitcount.observe.places import argument_in
 from jitcount.observe.program import Parameter as ParameterValue
@@ -85,9 +85,15 @@ _REACH = (
 )
 
 
-def reach(found: list[AnyCause]) -> tuple[int, ...]:
-    """How much differs, to be compared: by what reaches farthest, then by how much it is."""
+def reach(found: list[AnyCause], earlier: Program, later: Program) -> tuple[int, ...]:
+    """How much differs, to be compared: by what reaches farthest, then by how much it is.
+
+    A static value that came with another structure counts like one that changed: that the structure
+    hides it makes the other program no nearer.
+    """
     kinds = [cause.kind for cause in found]
+    if any(cause.kind == Kind.PYTREE for cause in found):
+        kinds += [Kind.STATIC_ARGUMENT] * came_with_structure(earlier, later)
     return (*(sum(map(kinds.count, alike)) for alike in _REACH), len(found))
 
 
@@ -112,7 +118,7 @@ def _arguments(earlier: Program, later: Program) -> Iterator[AnyCause]:
 # --- The function and its surroundings ------------------------------------------------------------
 
 
-def _new_function(old: Function, new: Function) -> NewFunction:
+def _new_function(old: Function, new: Function, operation: str = "") -> NewFunction:
     """A line of source that made another function object."""
     around = new.around if old.inner_token == new.inner_token else ""
     return NewFunction(
@@ -123,6 +129,7 @@ def _new_function(old: Function, new: Function) -> NewFunction:
         form=new.kind,
         around=around,
         is_librarys=new.is_librarys and not around,
+        operation=operation,
     )
 
 
@@ -207,6 +214,6 @@ def _parameters(earlier: Program, later: Program) -> Iterator[Parameter | NewFun
         if not (isinstance(old, ParameterValue) and isinstance(new, ParameterValue)) or old == new:
             continue
         if isinstance(old.value, Function) and isinstance(new.value, Function):  # a loop's body
-            yield _new_function(old.value, new.value)
+            yield _new_function(old.value, new.value, later.name)
         elif isinstance(old.value, Static) and isinstance(new.value, Static):
             yield Parameter(place, old.value.text, new.value.text)

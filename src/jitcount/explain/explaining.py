@@ -68,7 +68,8 @@ def causes_of(
     """All that differs from the nearest of some earlier programs."""
     if not earlier:
         return (FirstCall(program.name, program.transform),)
-    nearest = min((differences(candidate, program) for candidate in earlier), key=reach)
+    pairs = [(differences(candidate, program), candidate) for candidate in earlier]
+    nearest, _ = min(pairs, key=lambda pair: reach(*pair, program))
     return tuple(nearest) or (_unseen(program, earlier, is_traced_anew=is_traced_anew),)
 
 

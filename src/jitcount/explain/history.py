@@ -53,7 +53,7 @@ _WEIGHTS_OF_HEAD = (_FUNCTION, _TRANSFORM, _OPTIONS, _SETTINGS, _STRUCTURE)
 
 
 def _weight(value: Value) -> int:
-    if isinstance(value, Static):
+    if isinstance(value, Static) or (isinstance(value, Node) and value.static is not None):
         return _STATIC
     return _STRUCTURE if isinstance(value, Node) else _LEAF
 

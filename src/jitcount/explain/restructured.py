@@ -20,7 +20,7 @@ from jitcount.observe.values import Leaf
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from jitcount.observe.program import Value
+    from jitcount.observe.program import Program, Value
     from jitcount.observe.statics import Part
 
     Cause: TypeAlias = (
@@ -115,6 +115,20 @@ def changed_parts(old: Static, new: Static) -> list[tuple[Part, Part]]:
     before = {part.path: part for part in old.parts}
     pairs = [(before[part.path], part) for part in new.parts if part.path in before]
     return [(one, other) for one, other in pairs if one.token != other.token]
+
+
+def came_with_structure(earlier: Program, later: Program) -> int:
+    """How many static values stand where there was none, or one of another kind of node."""
+    before = dict(zip(earlier.places, earlier.values, strict=True))
+    pairs = zip(later.places, later.values, strict=True)
+    return sum(_holder(value) not in {None, _holder(before.get(place))} for place, value in pairs)
+
+
+def _holder(value: Value | None) -> str | None:
+    """What holds a static value: a node of a type, or the place itself."""
+    if isinstance(value, Node) and value.static is not None:
+        return value.type_name
+    return "" if isinstance(value, Static) else None
 
 
 def _text(side: _Shape) -> str:

@@ -96,7 +96,7 @@ def _parts(value: Any, path: str, depth: int, left: Iterator[None]) -> Iterator[
     fields = None if not depth or _is_plain_tuple(value) else fields_of(value)
     if fields is None:
         if path and next(left, 0) is None:
-            yield Part(path, equal_token(value), text_of(value), _form(value))
+            yield Part(path, _token_of_part(value), text_of(value), _form(value))
         return
     for key, inner in fields:
         yield from _parts(inner, path + key, depth - 1, left)
@@ -152,13 +152,27 @@ def _is_plain_tuple(value: Any) -> bool:
     return all(isinstance(inner, PLAIN) or _is_plain_tuple(inner) for inner in value)
 
 
+def _token_of_part(value: Any) -> int:
+    """The same for what a value holds, of which `==` alone decides: ``(1,) == (True,)``."""
+    if isinstance(value, PLAIN) or _is_plain_tuple(value):
+        return _number_of(("part", _content(value)))
+    return equal_token(value)
+
+
 def _kept(value: Any) -> Any:
-    """A key that is equal where value and type are, and keeps little."""
-    if isinstance(value, tuple | frozenset):
-        return type(value), tuple(map(_kept, value))
+    """A key that is equal where the values and their types are, and keeps little."""
+    return type(value), _content(value)
+
+
+def _content(value: Any) -> Any:
+    """What is equal where the values are: 0.0 and -0.0, but not two that are not a number."""
+    if isinstance(value, tuple):
+        return tuple(map(_content, value))
+    if isinstance(value, frozenset):
+        return frozenset(map(_content, value))
     if isinstance(value, str | bytes) and len(value) > _LONGEST_KEPT:
         return type(value), len(value), hash(value)
-    return type(value), repr(value) if isinstance(value, float | complex) else value
+    return value
 
 
 def _number_of(key: Any) -> int:

@@ -43,7 +43,13 @@ class StaticFunction(TextCause, frozen=True, tag="static-argument/function"):
     """A function that is passed as a static argument, or in one."""
 
     kind: ClassVar = Kind.STATIC_ARGUMENT
-    remedy: ClassVar = "make the function that is passed as {self.where} once, outside of the loop"
+
+    @property
+    def advice(self) -> str:
+        """Make it once, where one line makes them all."""
+        if self.before == self.after:
+            return f"make the function that is passed as {self.where} once, outside of the loop"
+        return f"each function for {self.where} has a program of its own: keep to a few of them"
 
     def __str__(self) -> str:
         if self.before == self.after:

@@ -89,7 +89,9 @@ class WeakType(Cause, frozen=True, tag="weak-type"):
         """Make it an array of that dtype."""
         if self.is_scalar:
             passed = f"pass jnp.{self.dtype}(...) for {self.where} in every call"
-            return f"{passed}, or mark {self.where} as static"
+            # A part of an argument cannot be static.
+            can_be_static = self.where.isidentifier()
+            return f"{passed}, or mark {self.where} as static" if can_be_static else passed
         strong = f"{self.where}.astype('{self.dtype}')"
         return f"make it strongly typed before the first call: {strong}"
 

@@ -54,13 +54,23 @@ class NewFunction(TextCause, frozen=True, tag="new-function"):
     is_librarys: bool = False
     """The line is not the user's."""
 
+    operation: str = ""
+    """What it was traced into outside of jit, as a body or a branch: "scan"."""
+
     @property
     def advice(self) -> str:
         """Make it once."""
-        if self.is_librarys:
+        if self.is_librarys and self.operation:
             return (
                 f"call it inside of a jitted function: the library makes {self.name} at each call"
             )
+        if self.is_librarys:
+            return (
+                f"keep the {self.name} that the library made, and one jax.jit of it; "
+                "if the library jits it itself, call it inside of a jitted function"
+            )
+        if self.operation:
+            return f"call {self.operation} inside of a jitted function, or make {self._named} once"
         if self.around:
             return f"make the jax.jit of {self.name} once, outside of the loop"
         remedies = {
@@ -82,8 +92,13 @@ class NewFunction(TextCause, frozen=True, tag="new-function"):
             return f"{self.name} was traced anew: it is called outside of jit, at each call anew"
         if self.around:
             return f"jax.jit was given a new {self.around} of {self.name}: {_BY_IDENTITY}"
-        named = {"lambda": "lambda", "partial": f"partial of {self.name}"}.get(self.form, self.name)
+        named = self._named.removeprefix("the ")
         return f"a new {named} was made at {self.where}: {_BY_IDENTITY}"
+
+    @property
+    def _named(self) -> str:
+        named = {"lambda": "the lambda", "partial": f"the partial of {self.name}"}
+        return named.get(self.form, self.name)
 
 
 class Transform(TextCause, frozen=True, tag="transform"):

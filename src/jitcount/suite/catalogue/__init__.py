@@ -3,7 +3,28 @@
 Each is run with empty caches and an empty history, as in a new process.
 """
 
-from jitcount.suite.catalogue import arrays, calls, functions, pytrees, surroundings
+from jitcount.suite.catalogue import (
+    arrays,
+    calls,
+    eager,
+    functions,
+    neighbours,
+    pytrees,
+    statics,
+    surroundings,
+    transformed,
+)
 from jitcount.suite.catalogue.case import CATALOGUE
 
-__all__ = ["CATALOGUE", "arrays", "calls", "functions", "pytrees", "surroundings"]
+__all__ = [
+    "CATALOGUE",
+    "arrays",
+    "calls",
+    "eager",
+    "functions",
+    "neighbours",
+    "pytrees",
+    "statics",
+    "surroundings",
+    "transformed",
+]

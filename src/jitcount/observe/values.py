@@ -89,6 +89,13 @@ def describe_leaf(leaf: Any) -> Leaf:
     return Leaf(tuple(aval.shape), dtype_name(aval.dtype), weak, _placement(leaf))
 
 
+def describe_placed(aval: Any, array: Any) -> Leaf:
+    """Describe an array by its abstract value, and by where it is."""
+    leaf = describe_leaf(aval)
+    placement = _placement(array)
+    return leaf if placement is None else msgspec.structs.replace(leaf, placement=placement)
+
+
 def _type_of(leaf: Any) -> Any:
     """What JAX takes a value as; the value where it is a type, which has no type for JAX."""
     try:

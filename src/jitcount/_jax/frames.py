@@ -9,13 +9,19 @@ renamed is not found: the compile is counted, and its cause is not known.
 from __future__ import annotations
 
 import sysconfig
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 
 from jitcount._jax.jaxprs import Source, source_of
 from jitcount._jax.origin import JAX_DIRECTORIES, is_made_by_jax, is_module_of_jax
+from jitcount._jax.transforms import (
+    TRANSFORMS,
+    transform_in,
+    transform_of_primitive,
+    transformed_over,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,6 +63,9 @@ class Call:
     avals: Sequence[Any] | None = None
     """The abstract values of all arguments that the user passed."""
 
+    arrays: Sequence[Any] = ()
+    """For each of them, what the program is run with; none where that could not be read."""
+
     made_by_jax: bool = False
     """The `jax.jit` is JAX's own: an operation called outside of any jit of the user's."""
 
@@ -94,34 +103,34 @@ def read_call(frame: FrameType | None) -> Call:
         return Call()
     jaxpr = running.f_locals.get("jaxpr")
     avals = getattr(jaxpr, "in_avals", None)
-    transform = next((_TRANSFORMS[name] for name in found if name in _TRANSFORMS), "")
+    transform = transform_in(found)
     call = _jit_call(found["cache_miss"]) if "cache_miss" in found else None
+    seen = Call(
+        avals=avals,
+        arrays=_arrays(running, avals),
+        call=call,
+        transform=transform,
+        over=transformed_over(found),
+        jaxpr=jaxpr,
+    )
     if call is None:
         # The backward pass of a jitted function is called without its wrapper.
         source = source_of(jaxpr)
         is_jaxs = source is not None and source.is_jaxs
-        return Call(avals, is_jaxs, None, transform, source=source, jaxpr=jaxpr)
-    over = _transformed_over(found)
+        return replace(seen, made_by_jax=is_jaxs, over=(), source=source)
     if not is_made_by_jax(call.fun):
-        return Call(avals, False, call, transform, over, jaxpr=jaxpr)  # noqa: FBT003
+        return seen
     primitive = _applied_primitive(found["cache_miss"])
-    return Call(avals, True, primitive or call, transform, over, jaxpr=jaxpr)  # noqa: FBT003
+    if primitive is None:
+        return replace(seen, made_by_jax=True)
+    transform = transform or transform_of_primitive(found["cache_miss"])
+    return replace(seen, made_by_jax=True, call=primitive, transform=transform)
 
 
-def _transformed_over(found: dict[str, FrameType]) -> tuple[int | None, ...]:
-    """How the arguments are mapped or differentiated, from the rule that does it.
-
-    Without these names in its frame, two ways of transforming are told apart by what is compiled.
-    """
-    for name, frame in found.items():
-        local = frame.f_locals
-        if name == "_pjit_batcher":
-            axes = local.get("dims_in", ())
-            return tuple(axis if isinstance(axis, int) else None for axis in axes)
-        if name in {"_pjit_jvp", "_pjit_linearize"}:
-            by = local.get("nzs", local.get("is_nz_tangents_in", ()))
-            return tuple(0 if is_by else None for is_by in by)
-    return ()
+def _arrays(running: FrameType, avals: Sequence[Any] | None) -> Sequence[Any]:
+    """The arguments themselves; under a transformation, the user's frame has tracers for them."""
+    arrays = running.f_locals.get("args", ())
+    return arrays if avals is not None and len(arrays) == len(avals) else ()
 
 
 def read_executable(frame: FrameType | None) -> Executable:
@@ -181,20 +190,11 @@ _READ = {"_pjit_call_impl_python", "_infer_params", "cache_miss"}
 # Names that are not rare in JAX, with the end of the file that is meant.
 _READ_IN = {"compile": "stages.py"}
 
-# Those that say that a transformation of the function is compiled, and which.
-_TRANSFORMS = {
-    "_pjit_batcher": "vmap",
-    "_pjit_jvp": "grad",
-    "_pjit_linearize": "grad",
-    "_pjit_transpose": "backward pass",
-    "_pjit_transpose_fancy": "backward pass",
-}
-
 _STANDARD_LIBRARY = sysconfig.get_path("stdlib")
 
 
 def _frames_of_jax(frame: FrameType | None) -> dict[str, FrameType]:
-    """The frames of the functions in `_READ` and `_TRANSFORMS`, the innermost call of each."""
+    """The frames of the functions in `_READ` and `TRANSFORMS`, the innermost call of each."""
     found: dict[str, FrameType] = {}
     inside_jax = False
     while frame is not None:
@@ -204,7 +204,7 @@ def _frames_of_jax(frame: FrameType | None) -> dict[str, FrameType]:
             name = code.co_name
             if (
                 name in _READ
-                or name in _TRANSFORMS
+                or name in TRANSFORMS
                 or (name in _READ_IN and code.co_filename.endswith(_READ_IN[name]))
             ):
                 found.setdefault(name, frame)

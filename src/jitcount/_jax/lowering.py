@@ -134,7 +134,8 @@ def measure(compilation: Compilation) -> Measure:
     Where a program comes from in the source is left out: the same from two lines is the same. What
     XLA is told beside the module belongs to it: over how many devices, with which options.
     """
-    copy = compilation.module.operation.clone()
+    # JAX may be in the midst of lowering another program: the copy must not be put into that one.
+    copy = compilation.module.operation.clone(ip=False)
     operations = 0
 
     def count(operation: Any) -> Any:

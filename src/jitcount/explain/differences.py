@@ -56,11 +56,16 @@ def _transformed(earlier: Program, later: Program) -> Transform | None:
     sides = [f"under {side.transform} {side.over}".rstrip() for side in (earlier, later)]
     if earlier.over != later.over:
         return Transform(later.name, *sides)
-    if earlier.function is None is later.function and len(earlier.places) != len(later.places):
-        counts = (len(side.places) for side in (earlier, later))  # without names: a backward pass
-        pairs = zip(sides, counts, strict=True)
-        return Transform(later.name, *(f"{side} of {count} arrays" for side, count in pairs))
+    if later.transform and earlier.function is None is later.function:  # without names
+        counts = [sum(isinstance(v, Leaf) for v in side.values) for side in (earlier, later)]
+        if counts[0] != counts[1]:
+            pairs = zip(sides, counts, strict=True)
+            return Transform(later.name, *(f"{side} of {_arrays(count)}" for side, count in pairs))
     return None
+
+
+def _arrays(count: int) -> str:
+    return "1 array" if count == 1 else f"{count} arrays"
 
 
 def _surroundings(earlier: Program, later: Program) -> tuple[str, str]:

@@ -85,10 +85,9 @@ def _unseen(program: Program, earlier: tuple[Program, ...], *, is_traced_anew: b
             "", "it is another program, and nothing that can be seen of the call differs"
         )
     if is_traced_anew:
-        if program.transform:
-            return Transform(program.name, f"{under} of another trace", under)
+        name = f"{program.name} {under}" if program.transform else program.name
         tokens = "object of another trace", "object of this one"
-        return NewFunction(program.name, *tokens, name=program.name, form="traced")
+        return NewFunction(program.name, *tokens, name=name, form="traced")
     if not program.is_known:
         return Unknown("", "the call cannot be seen from where JAX compiles it")
     return CachesCleared(program.name)

@@ -168,7 +168,7 @@ class Hub:
             return
         observation.earlier = earlier = ask(program)
         observation.is_traced_anew = any(
-            one.is_like(program) and one.is_traced_apart_from(program) for one in earlier or ()
+            one.is_like(program) and program.is_traced_apart_from(one) for one in earlier or ()
         )
 
 

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import msgspec
 import numpy as np
 
-from jitcount._jax import frames
+from jitcount._jax import caches, frames
 from jitcount._jax.jaxprs import source_of
 from jitcount.observe.arguments import arguments_of
 from jitcount.observe.functions import Function, describe_body, describe_function
 from jitcount.observe.statics import Static, describe_static
 from jitcount.observe.surroundings import NO_OPTIONS, Options, Settings, options_of, settings_now
 from jitcount.observe.trees import Node
-from jitcount.observe.values import Leaf, describe_leaf
+from jitcount.observe.values import Leaf, describe_leaf, describe_placed
 from jitcount.observe.wrappers import user_call
 
 if TYPE_CHECKING:
@@ -70,6 +70,9 @@ class Program:
     jaxpr: Callable[[], object] | None = None
     """A weak reference to the jaxpr: JAX's caches know programs by that object."""
 
+    times_cleared: int | None = field(default_factory=caches.times_cleared)
+    """How often JAX's caches had been cleared; None where that cannot be told."""
+
     fingerprint: str = ""
     """What XLA was handed; empty where that was not looked at."""
 
@@ -85,10 +88,18 @@ class Program:
         """Whether nothing differs between two programs of one function."""
         return self.places == other.places and self.numbers.tobytes() == other.numbers.tobytes()
 
-    def is_traced_apart_from(self, other: Program) -> bool:
-        """Whether both are there, as two jaxprs: JAX has traced the same twice, and kept both."""
-        mine, others = (one.jaxpr and one.jaxpr() for one in (self, other))
-        return mine is not None and others is not None and mine is not others
+    def is_traced_apart_from(self, earlier: Program) -> bool:
+        """Whether JAX has traced the same twice, and has cleared nothing in between.
+
+        Two jaxprs that are there tell that. One that is gone does too, unless it is that of the
+        function itself: JAX keeps that for as long as the function, or until it needs the room.
+        """
+        mine, others = (one.jaxpr and one.jaxpr() for one in (self, earlier))
+        if mine is None or others is not None:
+            return mine is not None and mine is not others
+        is_kept = not self.transform and self.function is not None
+        is_cleared = self.times_cleared is None or self.times_cleared != earlier.times_cleared
+        return earlier.jaxpr is not None and not is_kept and not is_cleared
 
 
 HEAD = 5
@@ -99,12 +110,12 @@ def describe(seen: frames.Call, name: str, site: CallSite) -> Program:
     """Describe a program while its arguments are at hand."""
     where = ("eager", site.file, site.line) if seen.made_by_jax else ()
     if isinstance(seen.call, frames.PrimitiveCall):
-        program = _describe_primitive(seen.call, name, where)
+        program = _describe_primitive(seen.call, name, seen.transform, where)
     elif isinstance(seen.call, frames.JitCall):
         program = describe_call(seen.call, name, seen, where)
     else:
         # The backward pass of a jitted function, or a compile whose call is not to be seen.
-        leaves = _numbered("argument", seen.avals or ())
+        leaves = {f"argument {index}": leaf for index, leaf in enumerate(_run_with(seen))}
         program = Program(
             group=(name, seen.source, seen.transform, *where),
             name=name,
@@ -136,7 +147,7 @@ def describe_call(
         over = _over(leaves, seen)
         # The arguments at hand are tracers; what is compiled has more axes, or more arguments.
         if seen.avals is not None and len(leaves) == len(seen.avals):
-            found.update(zip(leaves, map(describe_leaf, seen.avals), strict=True))
+            found.update(zip(leaves, _run_with(seen), strict=True))
     return Program(
         group=(name, function.sources, transform, *where),
         name=function.name,
@@ -149,6 +160,12 @@ def describe_call(
         places=tuple(found),
         values=tuple(found.values()),
     )
+
+
+def _run_with(seen: frames.Call) -> list[Leaf]:
+    """What a transformed function is run with; the arguments of its call are tracers."""
+    avals = seen.avals or ()
+    return list(map(describe_placed, avals, seen.arrays or avals))
 
 
 def _over(leaves: list[str], seen: frames.Call) -> str:
@@ -165,7 +182,7 @@ def _over(leaves: list[str], seen: frames.Call) -> str:
 
 
 def _describe_primitive(
-    call: frames.PrimitiveCall, name: str, where: tuple[object, ...]
+    call: frames.PrimitiveCall, name: str, transform: str, where: tuple[object, ...]
 ) -> Program:
     found: dict[str, Value] = {}
     if len(call.args) == 1:
@@ -180,8 +197,9 @@ def _describe_primitive(
         if not bodies:
             found[parameter] = Parameter(describe_static(value))
     return Program(
-        group=(name, "primitive", *where, *traced_from),
+        group=(name, "primitive", transform, *where, *traced_from),
         name=name,
+        transform=transform,
         settings=settings_now(),
         places=tuple(found),
         values=tuple(found.values()),

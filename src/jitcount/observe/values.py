@@ -65,7 +65,9 @@ def describe_leaf(leaf: Any) -> Leaf:
         return Leaf((), "bool", is_weak=False)
     aval = getattr(leaf, "aval", leaf)
     if not (hasattr(aval, "dtype") and hasattr(aval, "shape")):
-        aval = jax.typeof(leaf)
+        aval = _type_of(leaf)
+    if not (hasattr(aval, "dtype") and hasattr(aval, "shape")):  # a token, or a type of the user's
+        return Leaf((), _aval_text(aval), is_weak=False)
     return _jax_leaf(aval, _placement(leaf))
 
 
@@ -80,6 +82,21 @@ def _jax_leaf(aval: Any, placement: Placement | None) -> Leaf:
     """The same for JAX's own arrays, by what JAX knows of them."""
     weak = bool(getattr(aval, "weak_type", False))
     return Leaf(tuple(aval.shape), dtype_name(aval.dtype), weak, placement)
+
+
+def describe_placed(aval: Any, array: Any) -> Leaf:
+    """Describe an array by its abstract value, and by where it is."""
+    leaf = describe_leaf(aval)
+    placement = _placement(array)
+    return leaf if placement is None else msgspec.structs.replace(leaf, placement=placement)
+
+
+def _type_of(leaf: Any) -> Any:
+    """What JAX takes a value as; the value where it is a type, which has no type for JAX."""
+    try:
+        return jax.typeof(leaf)
+    except TypeError:
+        return leaf
 
 
 @functools.lru_cache(maxsize=256)
@@ -100,18 +117,30 @@ def _placement(leaf: Any) -> Placement | None:
     sharding = leaf.sharding
     if isinstance(sharding, jax.sharding.SingleDeviceSharding):
         (device,) = sharding.device_set
-        return Placement(str(device), is_sharded=False)
+        return Placement(f"{device}{_memory(sharding)}", is_sharded=False)
     if isinstance(sharding, jax.sharding.NamedSharding):
         mesh = sharding.mesh
         axes = ", ".join(f"{name}: {size}" for name, size in mesh.shape.items())
         devices = ",".join(str(device.id) for device in mesh.devices.flat)
         over = f"over mesh ({axes}) of devices {devices}"
-        return Placement(f"{_spec(sharding.spec)} {over}", is_sharded=True)
+        return Placement(f"{_spec(sharding.spec)} {over}{_memory(sharding)}", is_sharded=True)
     return Placement(str(sharding), is_sharded=True)
 
 
 def _spec(spec: Any) -> str:
-    return f"P({', '.join(map(repr, spec))})"
+    """A `PartitionSpec`; with axes to reduce over, it is no sequence any more (from JAX 0.9)."""
+    parts = list(map(repr, getattr(spec, "partitions", spec)))
+    for name in "unreduced", "reduced":
+        if axes := getattr(spec, name, ()):
+            parts.append(f"{name}={{{', '.join(sorted(map(repr, axes)))}}}")
+    return f"P({', '.join(parts)})"
+
+
+def _memory(sharding: Any) -> str:
+    """In which memory of its devices an array is, where that is not the usual one."""
+    kind = getattr(sharding, "memory_kind", None)
+    device = next(iter(sharding.device_set))
+    return "" if kind in {None, device.default_memory().kind} else f" in {kind} memory"
 
 
 def signature_of(avals: Iterable[Any]) -> tuple[str, ...]:
@@ -126,6 +155,6 @@ def signature_of(avals: Iterable[Any]) -> tuple[str, ...]:
 
 def _aval_text(aval: Any) -> str:
     if not (hasattr(aval, "dtype") and hasattr(aval, "shape")):
-        return str(aval)  # a token, say
+        return str(aval).removesuffix("()")  # AbstractToken(), say
     is_weak = bool(getattr(aval, "weak_type", False))
     return str(ArrayType(dtype_name(aval.dtype), tuple(aval.shape), is_weak))

@@ -78,7 +78,7 @@ class NewFunction(TextCause, frozen=True, tag="new-function"):
             "partial": f"make the partial of {self.name} once, or pass what it binds as arguments",
             "method": f"keep one object, and one jax.jit of its {self.name}",
             "callable": f"keep one {self.name}, and one jax.jit of it",
-            "traced": f"call {self.name} inside of a jitted function",
+            "traced": f"call {self.where} inside of a jitted function",
         }
         default = f"make {self.name} once; what it closes over can be passed as an argument"
         return remedies.get(self.form, default)

@@ -228,8 +228,8 @@ def test_an_operation_inside_and_outside_of_grad_at_one_line() -> None:
     assert [[(str(cause), cause.advice) for cause in causes] for causes in more] == [
         [
             (
-                "mul is compiled inside of grad or vmap, and was outside of grad and vmap",
-                "each way of transforming mul has a program of its own: keep to a few of them",
+                "first call of mul under backward pass",
+                "nothing to mend: mul must be compiled once",
             )
         ]
     ]

@@ -26,7 +26,7 @@ def _static_argument_under_vmap() -> None:
     ["first-call f"],
     ["first-call f"],
     ["static-argument n"],
-    ["transform f"],
+    ["new-function"],
 )
 def _static_argument_under_grad() -> None:
     @functools.partial(jax.jit, static_argnames="n")

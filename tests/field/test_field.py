@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from jitcount.ledger.ledger import Compile, read_ledger
+from jitcount.explain.compile import Compile
+from jitcount.ledger.ledger import read_ledger
 from tests.helpers import jitcount, python
 
 PROGRAMS = Path(__file__).parent / "programs"

@@ -69,7 +69,7 @@ def causes_of(
     if not earlier:
         return (FirstCall(program.name, program.transform),)
     pairs = [(differences(candidate, program), candidate) for candidate in earlier]
-    nearest, _ = min(pairs, key=lambda pair: reach(*pair, program))
+    nearest, _ = min(pairs, key=lambda pair: reach(pair[0], pair[1], program))
     return tuple(nearest) or (_unseen(program, earlier, is_traced_anew=is_traced_anew),)
 
 

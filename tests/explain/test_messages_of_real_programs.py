@@ -4,6 +4,7 @@ import re
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -233,6 +234,24 @@ def test_an_operation_inside_and_outside_of_grad_at_one_line() -> None:
             )
         ]
     ]
+
+
+def test_arrays_of_two_transformations_are_numbered() -> None:
+    @jax.jit
+    def f(x: Any, y: Any) -> Any:
+        return jnp.sin(x) * y
+
+    def derivative(x: Any, y: Any) -> Any:
+        return jax.jvp(f, (x, y), (x, y))
+
+    with hub.own_history(), jitcount.record() as log:
+        for function in f, derivative:
+            jax.vmap(function, (0, None))(np.ones(2, np.float32), np.float32(1))
+    (cause,) = log.compiles[-1].causes
+    assert str(cause) == (
+        "f is compiled under vmap over axis 0 of array 0, axis 0 of array 2, "
+        "and was under vmap over axis 0 of x"
+    )
 
 
 def test_a_part_of_an_argument_is_not_told_to_be_static() -> None:

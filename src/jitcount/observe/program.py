@@ -170,8 +170,10 @@ def _run_with(seen: frames.Call) -> list[Leaf]:
 
 def _over(leaves: list[str], seen: frames.Call) -> str:
     """How a function is transformed, in the user's names."""
-    if len(leaves) != len(seen.over):
-        return str(seen.over) if seen.over else ""
+    if not seen.over:
+        return ""
+    if len(leaves) != len(seen.over):  # several transformations: tangents stand beside the arrays
+        leaves = [f"array {number}" for number in range(len(seen.over))]
     by_place = dict(zip(leaves, seen.over, strict=True))
     if len(set(seen.over)) == 1 and None not in seen.over:
         by_place = {"every argument": seen.over[0]}  # whatever they are called

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from types import FrameType
 
-_BACKWARD_PASS = "backward pass"
+_BACKWARD_PASS = "backward pass"  # noqa: S105 (no such pass)
 
 # A function of JAX's, and the transformation that it stands for. `jax.checkpoint` runs a jaxpr, and
 # so does the function that `jax.linearize` returns: the jits in it are called without wrappers.

@@ -134,10 +134,15 @@ def _placement(leaf: Any) -> Placement | None:
 
 def _spec(spec: Any) -> str:
     """A `PartitionSpec`; with axes to reduce over, it is no sequence any more (from JAX 0.9)."""
-    parts = list(map(repr, getattr(spec, "partitions", spec)))
-    for name in "unreduced", "reduced":
-        if axes := getattr(spec, name, ()):
-            parts.append(f"{name}={{{', '.join(sorted(map(repr, axes)))}}}")
+    beside = {name: getattr(spec, name, ()) for name in ("unreduced", "reduced")}
+    parts = [
+        *map(repr, getattr(spec, "partitions", spec)),
+        *(
+            f"{name}={{{', '.join(sorted(map(repr, axes)))}}}"
+            for name, axes in beside.items()
+            if axes
+        ),
+    ]
     return f"P({', '.join(parts)})"
 
 

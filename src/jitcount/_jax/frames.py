@@ -46,6 +46,9 @@ class JitCall:
     static_argnums: tuple[int, ...] | None = None
     """Where they are not those of the jit: `jax.pmap` has static arguments of its own."""
 
+    pmap_options: tuple[tuple[str, Any], ...] = ()
+    """By name, what `jax.pmap` was called with."""
+
 
 @dataclass(frozen=True, slots=True)
 class PrimitiveCall:
@@ -224,9 +227,8 @@ def _jit_call(frame: FrameType) -> JitCall | None:
     caller = frame.f_back
     while caller is not None and is_module_of_jax(caller.f_globals.get("__name__", "")):
         if caller.f_code.co_name == "wrapped" and (mapped := _pmapped(caller)) is not None:
-            return JitCall(
-                mapped.fun, mapped.args, mapped.kwargs, info, caller.f_back, mapped.static
-            )
+            fun, args, kwargs, static, pmap_options = mapped
+            return JitCall(fun, args, kwargs, info, caller.f_back, static, pmap_options)
         caller = caller.f_back
     return JitCall(local["fun"], tuple(local["args"]), dict(local["kwargs"]), info, caller)
 
@@ -238,6 +240,11 @@ class _Pmapped(NamedTuple):
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     static: tuple[int, ...]
+    options: tuple[tuple[str, Any], ...]
+
+
+# How `jax.pmap` calls its options, and how its wrapper does.
+_PMAP_OPTIONS = {"axis_name": "axis_name", "in_axes": "in_axes", "out_axes": "out_axes_flat"}
 
 
 def _pmapped(frame: FrameType) -> _Pmapped | None:
@@ -250,7 +257,9 @@ def _pmapped(frame: FrameType) -> _Pmapped | None:
     try:
         fun = closed_over["wrapped_fun"].cell_contents.f
         static = tuple(closed_over["static_broadcasted_tuple"].cell_contents)
-        return _Pmapped(fun, tuple(local["args"]), dict(local["kwargs"]), static)
+        cells = {name: closed_over.get(inner) for name, inner in _PMAP_OPTIONS.items()}
+        options = tuple((name, cell.cell_contents) for name, cell in cells.items() if cell)
+        return _Pmapped(fun, tuple(local["args"]), dict(local["kwargs"]), static, options)
     except (AttributeError, KeyError, TypeError, ValueError):
         return None
 

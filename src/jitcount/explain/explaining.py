@@ -68,6 +68,8 @@ def causes_of(
     """All that differs from the nearest of some earlier programs."""
     if not earlier:
         return (FirstCall(program.name, program.transform),)
+    if program.function is None:  # an operation: one with as many operands is nearer than any other
+        earlier = tuple(one for one in earlier if one.places == program.places) or earlier
     pairs = [(differences(candidate, program), candidate) for candidate in earlier]
     nearest, _ = min(pairs, key=lambda pair: reach(pair[0], pair[1], program))
     return tuple(nearest) or (_unseen(program, earlier, is_traced_anew=is_traced_anew),)

@@ -154,7 +154,7 @@ def describe_call(
         transform=transform,
         over=over,
         function=function,
-        options=options_of(call.info),
+        options=options_of(call.info, call.pmap_options),
         settings=settings_now(),
         keywords=tuple(sorted(asked.kwargs)),
         places=tuple(found),

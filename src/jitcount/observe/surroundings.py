@@ -56,14 +56,17 @@ class Settings(Texts):
 NO_OPTIONS = Options({})
 
 
-def options_of(info: Any) -> Options:
-    """The options in JAX's record of a `jax.jit`."""
+def options_of(info: Any, beside: tuple[tuple[str, Any], ...] = ()) -> Options:
+    """The options in JAX's record of a `jax.jit`, and those of the `jax.pmap` that made it."""
     kind: Any = type(info)
     values = options.option_values(info)
     try:
-        return _written_options(kind, values)
+        written = _written_options(kind, values)
     except TypeError:  # one is not hashable
-        return _written_options.__wrapped__(kind, values)
+        written = _written_options.__wrapped__(kind, values)
+    if not beside:
+        return written
+    return Options(written.by_name | {name: text_of(value) for name, value in beside})
 
 
 @functools.lru_cache(maxsize=1024)

@@ -20,7 +20,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from jitcount.explain.compile import Compile
 from jitcount.explain.hub import hub
+from jitcount.observe.call_site import CallSite
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -148,6 +150,21 @@ def has_ended(pid: int, within: float = 15.0) -> bool:
             return True
         time.sleep(0.05)
     return False
+
+
+STEP_COMPILED = Compile(
+    function="step",
+    signature=("float32[3]",),
+    platform="cpu",
+    call_site=CallSite("train.py:42 in main"),
+    eager=False,
+    from_disk=False,
+    trace_s=0.0,
+    lower_s=0.0,
+    compile_s=0.1,
+    causes=(),
+)
+"""A compile for tests to change: `msgspec.structs.replace`."""
 
 
 # --- Projects of users, in which pytest runs -----------------------------------------------------

@@ -9,20 +9,9 @@ from jitcount.explain.causes.functions import FirstCall
 from jitcount.explain.compile import Compile
 from jitcount.explain.hotspots import hotspots
 from jitcount.observe.array_type import ArrayType
-from jitcount.observe.call_site import CallSite
+from tests.helpers import STEP_COMPILED
 
-BASE = Compile(
-    function="step",
-    signature=(),
-    platform="cpu",
-    call_site=CallSite("train.py:42 in main"),
-    eager=False,
-    from_disk=False,
-    trace_s=0.0,
-    lower_s=0.0,
-    compile_s=1.0,
-    causes=(),
-)
+BASE = replace(STEP_COMPILED, compile_s=1.0)
 
 
 def compiled(*causes: AnyCause, **changes: object) -> Compile:

@@ -9,16 +9,13 @@ from jitcount.observe.call_site import CallSite
 from jitcount.show import log_table
 from jitcount.show.parts import Column, Heading, Seconds, Table
 from jitcount.show.terminal import render
+from tests.helpers import STEP_COMPILED
 
 FIRST = FirstCall("sum")
 LONGER = Shape("x", ArrayType("float32", (3,)), ArrayType("float32", (4,)))
-SUM = Compile(
+SUM = replace(
+    STEP_COMPILED,
     function="sum",
-    signature=("float32[3]",),
-    platform="cpu",
-    call_site=CallSite("train.py:42 in main"),
-    eager=False,
-    from_disk=False,
     trace_s=0.00123,
     lower_s=0.0041,
     compile_s=0.0286,

@@ -1,28 +1,17 @@
 """The table of the suite, with a target's column."""
 
-from jitcount.explain.compile import Compile
+from msgspec.structs import replace
+
 from jitcount.ledger.environment import environment
 from jitcount.ledger.files import decode, encode
 from jitcount.ledger.ledger import CaseEntry, Ledger
-from jitcount.observe.call_site import CallSite
 from jitcount.show.suite_table import suite_table
 from jitcount.show.terminal import render
 from jitcount.targets.result import OnTarget
+from tests.helpers import STEP_COMPILED
 
 ON = OnTarget(target="tpu:v5e", fingerprint="c0ffee", compile_s=0.25)
-SUM = Compile(
-    function="sum",
-    signature=("float32[3]",),
-    platform="cpu",
-    call_site=CallSite("train.py:42 in main"),
-    eager=False,
-    from_disk=False,
-    trace_s=0.0,
-    lower_s=0.0,
-    compile_s=0.1,
-    causes=(),
-    on={ON.target: ON},
-)
+SUM = replace(STEP_COMPILED, function="sum", on={ON.target: ON})
 SHOWN = """\
 case    class   bound used   compiles   compile time   tpu:v5e
 ──────────────────────────────────────────────────────────────────────

@@ -4,7 +4,6 @@ from msgspec.structs import replace
 
 from jitcount.explain.compile import Compile
 from jitcount.ledger.files import decode, encode
-from jitcount.observe.call_site import CallSite
 from jitcount.show.parts import Note
 from jitcount.show.target_table import (
     distinct,
@@ -17,19 +16,9 @@ from jitcount.show.terminal import render
 from jitcount.targets.installed import PLUGINS
 from jitcount.targets.names import parse
 from jitcount.targets.result import OnTarget
+from tests.helpers import STEP_COMPILED
 
-STEP = Compile(
-    function="step",
-    signature=("float32[3]",),
-    platform="cpu",
-    call_site=CallSite("train.py:1 in main"),
-    eager=False,
-    from_disk=False,
-    trace_s=0.0,
-    lower_s=0.0,
-    compile_s=0.1,
-    causes=(),
-)
+STEP = STEP_COMPILED
 GOOD = OnTarget(
     target="tpu:v5e",
     fingerprint="c0ffee",

@@ -168,6 +168,7 @@ def test_a_compile_has_started_when_its_call_had_and_they_are_in_order() -> None
 
 @pytest.mark.two_devices
 def test_a_compile_for_another_device_has_started_too() -> None:
+    jax.jit(double).lower(X)  # of the same name and arrays, and never compiled
     jitted = jax.jit(double)
     jitted(jax.device_put(X, jax.devices()[0]))
     before = time.time()

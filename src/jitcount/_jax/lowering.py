@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import io
 import types
+import weakref
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -62,6 +63,21 @@ class Compilation:
     outputs_may_move: tuple[bool, ...]
     options: dict[str, Any]
     """The user's `compiler_options`."""
+
+
+def lowered_module(frame: types.FrameType | None) -> Callable[[], object] | None:
+    """A weak reference to what JAX has just lowered; None where its frame is not as we know it."""
+    found = frame_near(frame, "_cached_lowering_to_hlo")
+    module = (
+        None if found is None else getattr(found.f_locals.get("lowering_result"), "module", None)
+    )
+    return None if module is None else weakref.ref(module)
+
+
+def compiled_module(frame: types.FrameType | None) -> object:
+    """What is compiled just now: the same object that a lowering has made."""
+    found = frame_near(frame, "_cached_compilation")
+    return None if found is None else found.f_locals.get("computation")
 
 
 def read_lowering(frame: types.FrameType | None) -> Lowering | None:

@@ -12,7 +12,6 @@ import logging
 import sys
 import threading
 import time
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from jitcount._jax import events, frames, lowering, settings
@@ -26,10 +25,11 @@ from jitcount.observe.describing import (
 from jitcount.observe.lines import Lines
 from jitcount.observe.muting import is_muted
 from jitcount.observe.observation import UNKNOWN, Observation, Portable
-from jitcount.observe.phases import Lowered, Lowerings, Trace, Traces
+from jitcount.observe.phases import Lowered, Lowerings, Trace
+from jitcount.observe.under_way import Thread, UnderWay
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
     from types import FrameType
 
     from jitcount.observe.audience import Audience
@@ -38,42 +38,12 @@ if TYPE_CHECKING:
 _logger = logging.getLogger("jitcount")
 
 
-@dataclass(slots=True)
-class _UnderWay:
-    """A compile that has begun and not ended."""
-
-    began_at: float
-    from_disk: bool = False
-    expected: Observation | None = None
-    """What was seen of it before it began, because guards are there."""
-
-    is_allowed: bool = True
-    measure: lowering.Measure | None = None
-    portable: Portable | None = None
-
-
-@dataclass
-class _Thread(threading.local):
-    """What is under way in a thread."""
-
-    traces: Traces = field(default_factory=Traces)
-    avals_in_line: Sequence[Any] | None = None
-    """From JAX's line about the lowering that is under way."""
-
-    lowering_at: float = 0.0
-    compiles: list[_UnderWay] = field(default_factory=list)
-    """One, but for a finalizer that compiles while Python collects garbage within a compile."""
-
-    handled: dict[str, int] = field(default_factory=dict)
-    """For each phase, the exception that was being handled when it began."""
-
-
 class Ear:
     """The listeners that JAX calls, and what they have heard and not yet told."""
 
     def __init__(self, audience: Audience) -> None:
         self._audience = audience
-        self._thread = _Thread()
+        self._thread = Thread()
         self._lowerings = Lowerings()
         self._modules: dict[int, lowering.Lowering] = {}
         """Lowerings by the module that they made, while takers are there. JAX's caches hold a
@@ -157,7 +127,7 @@ class Ear:
             _logger.debug("could not observe %s of %s", event, function, exc_info=True)
         if event == events.COMPILE:
             compiles = self._thread.compiles
-            under_way = compiles.pop() if compiles else _UnderWay(time.time() - duration_secs)
+            under_way = compiles.pop() if compiles else UnderWay(time.time() - duration_secs)
             if not failed:
                 self._end_compile(function, duration_secs, frame, under_way)
 
@@ -185,13 +155,14 @@ class Ear:
                 lower_s=seconds,
                 description=self._described(function, trace.program, frame),
                 began_at=trace.began_at or thread.lowering_at,
+                module=lowering.lowered_module(frame),
             )
         )
         if self._audience.has_takers and (made := lowering.read_lowering(frame)) is not None:
             self._modules[id(made.module)] = made
 
     def _begin_compile(self, function: str, frame: FrameType) -> None:
-        under_way = _UnderWay(time.time())
+        under_way = UnderWay(time.time())
         self._thread.compiles.append(under_way)
         if self._audience.has_guards:
             under_way.is_allowed = False
@@ -205,7 +176,7 @@ class Ear:
         if self._audience.has_listeners or self._audience.has_takers:
             self._look_at_module(frame, under_way)
 
-    def _look_at_module(self, frame: FrameType, under_way: _UnderWay) -> None:
+    def _look_at_module(self, frame: FrameType, under_way: UnderWay) -> None:
         """Measure what is about to be compiled, and hand it on: others can work beside XLA."""
         try:
             compilation = lowering.read_compilation(frame)
@@ -219,7 +190,7 @@ class Ear:
             _logger.debug("could not read what is compiled", exc_info=True)
 
     def _end_compile(
-        self, function: str, seconds: float, frame: FrameType, under_way: _UnderWay
+        self, function: str, seconds: float, frame: FrameType, under_way: UnderWay
     ) -> None:
         """Ask the guards, where they were not asked before, and only then tell of it.
 
@@ -248,7 +219,7 @@ class Ear:
             _logger.debug("could not tell of %s", seen.function, exc_info=True)
         seen.portable = None  # the takers have it
 
-    def _ask(self, under_way: _UnderWay) -> None:
+    def _ask(self, under_way: UnderWay) -> None:
         """Let the guards refuse a compile, once."""
         if under_way.expected is not None and not under_way.is_allowed:
             self._audience.ask(under_way.expected)
@@ -256,7 +227,7 @@ class Ear:
 
     # --- What is seen -----------------------------------------------------------------------------
 
-    def _observed(self, function: str, frame: FrameType, under_way: _UnderWay) -> Observation:
+    def _observed(self, function: str, frame: FrameType, under_way: UnderWay) -> Observation:
         """What is seen of a compile; little where that fails, since it counts all the same."""
         try:
             seen = self._read(function, frame)
@@ -268,7 +239,12 @@ class Ear:
 
     def _read(self, function: str, frame: FrameType) -> Observation:
         executable = frames.read_executable(frame)
-        lowered = self._lowerings.take(function, executable.kept_avals, threading.get_ident())
+        lowered = self._lowerings.take(
+            function,
+            executable.kept_avals,
+            threading.get_ident(),
+            lowering.compiled_module(frame),
+        )
         description = lowered.description if lowered else NO_DESCRIPTION
         if description.avals is None:
             description = self._described(function, description.program, frame)

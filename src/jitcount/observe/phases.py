@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from jitcount.observe.describing import NO_DESCRIPTION, Description
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from jitcount.observe.program import Program
 
@@ -51,6 +51,9 @@ class Lowered:
     description: Description = NO_DESCRIPTION
     began_at: float | None = None
     """Seconds since the epoch: of its trace, if it had one."""
+
+    module: Callable[[], object] | None = None
+    """A weak reference to what it made, which is what will be compiled."""
 
 
 class Traces:
@@ -111,17 +114,25 @@ class Lowerings:
         with self._lock:
             self._waiting.append(lowered)
 
-    def take(self, function: str, kept_avals: Sequence[Any] | None, thread: int) -> Lowered | None:
-        """The lowering of a program that is being compiled: same name and same avals.
+    def take(
+        self,
+        function: str,
+        kept_avals: Sequence[Any] | None,
+        thread: int,
+        module: object = None,
+    ) -> Lowered | None:
+        """The lowering of a program that is being compiled: same name, same avals, same module.
 
-        Among equals it is this thread's, then the latest. Avals that are not known, on either
-        side, are equal to any.
+        Among equals it is this thread's, then the latest. What is not known, on either side, is
+        equal to any.
         """
         with self._lock:
             candidates = [
                 lowered
                 for lowered in self._waiting.copy()  # such a finalizer changes it
-                if lowered.function == function and _same(lowered.kept_avals, kept_avals)
+                if lowered.function == function
+                and _same(lowered.kept_avals, kept_avals)
+                and (module is None or lowered.module is None or lowered.module() is module)
             ]
             if not candidates:
                 return None

@@ -1,0 +1,45 @@
+"""What is under way in a thread: the traces, the lowering and the compile that have not ended."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from jitcount.observe.phases import Traces
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from jitcount._jax.lowering import Measure
+    from jitcount.observe.observation import Observation, Portable
+
+
+@dataclass(slots=True)
+class UnderWay:
+    """A compile that has begun and not ended."""
+
+    began_at: float
+    from_disk: bool = False
+    expected: Observation | None = None
+    """What was seen of it before it began, because guards are there."""
+
+    is_allowed: bool = True
+    measure: Measure | None = None
+    portable: Portable | None = None
+
+
+@dataclass
+class Thread(threading.local):
+    """What is under way in a thread."""
+
+    traces: Traces = field(default_factory=Traces)
+    avals_in_line: Sequence[Any] | None = None
+    """From JAX's line about the lowering that is under way."""
+
+    lowering_at: float = 0.0
+    compiles: list[UnderWay] = field(default_factory=list)
+    """One, but for a finalizer that compiles while Python collects garbage within a compile."""
+
+    handled: dict[str, int] = field(default_factory=dict)
+    """For each phase, the exception that was being handled when it began."""

@@ -7,6 +7,7 @@ import jax
 import numpy as np
 
 from jitcount.observe.surroundings import Options, Settings, options_of, settings_now
+from jitcount.observe.texts import text_of
 from tests.helpers import described
 
 X = np.ones(3, np.float32)
@@ -82,3 +83,18 @@ def test_an_option_that_cannot_be_hashed_is_written_out_all_the_same() -> None:
 
     found = options_of(Info((1,), {"xla_a": True}))
     assert found.by_name == {"static_argnums": "(1,)", "compiler_options": "{'xla_a': True}"}
+
+
+class Info(NamedTuple):
+    """JAX's record of a jit, with two options."""
+
+    compiler_options_kvs: tuple[tuple[str, bool], ...]
+    inline: bool = False
+
+
+def test_options_that_differ_where_their_text_is_cut_are_told_apart() -> None:
+    given = tuple((f"option_{number}", True) for number in range(20))
+    other = (*given[:-1], ("option_19", False))
+    assert text_of(given) == text_of(other)
+    assert options_of(Info(given)) != options_of(Info(other))
+    assert options_of(Info(given)) == options_of(Info((*given,)))

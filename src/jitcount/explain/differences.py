@@ -160,9 +160,8 @@ def _pairs(before: Texts, after: Texts) -> Iterator[tuple[str, str, str]]:
     if before == after:
         return
     for name, text in after.by_name.items():
-        old = before.by_name.get(name, text)
-        if old != text:
-            yield name, old, text
+        if name in before.by_name and before.tokens[name] != after.tokens[name]:
+            yield name, before.by_name[name], text
 
 
 # --- The arguments --------------------------------------------------------------------------------

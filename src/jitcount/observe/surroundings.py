@@ -8,23 +8,30 @@ from __future__ import annotations
 import functools
 import operator
 import threading
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jitcount._jax import options, settings
+from jitcount.observe.statics import equal_token
 from jitcount.observe.texts import text_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 class Texts:
-    """Names with their values, written out; equal ones have equal values."""
+    """Names with their values, in a few words; equal ones have equal values."""
 
-    __slots__ = ("_hash", "by_name")
+    __slots__ = ("_hash", "by_name", "tokens")
 
-    def __init__(self, by_name: dict[str, str]) -> None:
+    def __init__(self, by_name: dict[str, str], tokens: Mapping[str, object] | None = None) -> None:
         self.by_name = by_name
-        self._hash = hash(tuple(by_name.items()))
+        self.tokens = by_name if tokens is None else tokens
+        """What tells the values apart: a text may leave out where they differ."""
+
+        self._hash = hash(tuple(self.tokens.items()))
 
     def __eq__(self, other: object) -> bool:
-        return self is other or (isinstance(other, Texts) and self.by_name == other.by_name)
+        return self is other or (isinstance(other, Texts) and self.tokens == other.tokens)
 
     def __hash__(self) -> int:
         return self._hash
@@ -46,8 +53,9 @@ class Settings(Texts):
         by_name: dict[str, str],
         set_for_a_block: frozenset[str] = frozenset(),
         of_jaxs_own: frozenset[str] = frozenset(),
+        tokens: Mapping[str, object] | None = None,
     ) -> None:
-        super().__init__(by_name)
+        super().__init__(by_name, tokens)
         self.set_for_a_block = set_for_a_block
         self.of_jaxs_own = of_jaxs_own
         """Those that no user sets: JAX does, while it transforms."""
@@ -66,14 +74,18 @@ def options_of(info: Any, beside: tuple[tuple[str, Any], ...] = ()) -> Options:
         written = _written_options.__wrapped__(kind, values)
     if not beside:
         return written
-    return Options(written.by_name | {name: text_of(value) for name, value in beside})
+    texts = written.by_name | {name: text_of(value) for name, value in beside}
+    tokens = {**written.tokens, **{name: equal_token(value) for name, value in beside}}
+    return Options(texts, tokens)
 
 
 @functools.lru_cache(maxsize=1024)
 def _written_options(kind: Any, values: tuple[object, ...]) -> Options:
-    texts = map(text_of, values)
-    written = ("unspecified" if options.UNSPECIFIED in text else text for text in texts)
-    return Options(dict(zip(options.option_names(kind), written, strict=True)))
+    named = dict(zip(options.option_names(kind), values, strict=True))
+    texts = {name: text_of(value) for name, value in named.items()}
+    unspecified = {name for name, text in texts.items() if options.UNSPECIFIED in text}
+    tokens = {name: 0 if name in unspecified else equal_token(v) for name, v in named.items()}
+    return Options(texts | dict.fromkeys(unspecified, "unspecified"), tokens)
 
 
 class _Seen(threading.local):
@@ -92,9 +104,10 @@ def settings_now() -> Settings:
     if len(values) != len(_seen.values) or any(map(operator.is_not, values, _seen.values)):
         _seen.values = values
         named = zip(settings.names(), values, strict=True)
-        users = ((name, value) for name, value in named if name not in settings.NO_SETTINGS)
-        texts = {name: text_of(value) for name, value in users}
+        users = {name: value for name, value in named if name not in settings.NO_SETTINGS}
+        texts = {name: text_of(value) for name, value in users.items()}
+        tokens = {name: equal_token(value) for name, value in users.items()}
         blocks = frozenset(name for name in texts if settings.is_set_for_a_block(name))
         own = frozenset(name for name in texts if settings.is_jaxs_own(name, texts[name]))
-        _seen.settings = Settings(texts, blocks, own)
+        _seen.settings = Settings(texts, blocks, own, tokens)
     return _seen.settings

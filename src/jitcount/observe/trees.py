@@ -31,6 +31,9 @@ class Node(msgspec.Struct, frozen=True, gc=False):
 _LEAVES = (*ARRAYS, bool, int, float, complex)
 _NONE = Node("None")
 
+# The types of leaves that were seen: to ask whether something is a `jax.Array` takes long.
+_leaf_types: set[type] = set()
+
 Found: TypeAlias = dict[str, Any]
 """By place, a `Node` or what `describe` makes of a leaf."""
 
@@ -48,12 +51,18 @@ def walk(value: Any, where: str, found: Found, describe: Callable[[Any], object]
     params['a'][1] Node(type_name='None', keys=(), static=None)
     """
     kind = type(value)
-    if kind is dict:
+    if kind in _leaf_types:
+        found[where] = describe(value)
+    elif kind is dict:
         keys = _sorted(value)
         names = tuple([f"[{key!r}]" for key in keys])
         found[where] = Node("dict", names)
         for name, key in zip(names, keys, strict=True):
-            walk(value[key], where + name, found, describe)
+            child = value[key]
+            if type(child) in _leaf_types:  # nearly all of a large tree: no call for each
+                found[where + name] = describe(child)
+            else:
+                walk(child, where + name, found, describe)
     elif kind is list or kind is tuple:
         names = tuple([f"[{index}]" for index in range(len(value))])
         found[where] = Node(kind.__name__, names)
@@ -62,6 +71,7 @@ def walk(value: Any, where: str, found: Found, describe: Callable[[Any], object]
     elif value is None:
         found[where] = _NONE
     elif isinstance(value, _LEAVES):
+        _leaf_types.add(kind)
         found[where] = describe(value)
     else:
         _walk_registered(value, where, found, describe)

@@ -19,7 +19,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     command = importlib.import_module(f"jitcount.commands.{asked.command}")
     try:
         code: int = command.main(asked)
-        sys.stdout.flush()  # here, and not at the end of the process, where nobody could help
+        sys.stdout.flush()  # here: at the end of the process it could not be helped
     except BrokenPipeError:  # the reader has seen enough: jitcount compare ... | head
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1

@@ -37,7 +37,7 @@ class CaseEntry(
 
     compiles: tuple[Compile, ...] = ()
     expected_compiles: dict[str, Count] | None = None
-    """How often each function must be compiled; None where nobody says, or without jit."""
+    """How often each function must be compiled; None where it is not said, or without jit."""
 
     targets: tuple[str, ...] = ()
     """For which all of it was compiled too, without their devices."""

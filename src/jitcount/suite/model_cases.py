@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 # The losses of the first three steps in float64; a test computes them anew.
 LOSSES = (4.248620859940867, 4.275654772217352, 4.234354156875231)
 
-# Nobody can prove how far Adam carries a rounding error: that many roundings, for each step.
+# There is no proof of how far Adam carries a rounding error: that many roundings, for each step.
 _ROUNDINGS = 64
 
 

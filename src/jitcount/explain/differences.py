@@ -105,8 +105,7 @@ def reach(found: list[AnyCause], earlier: Program, later: Program) -> tuple[int,
 def _arguments(earlier: Program, later: Program) -> Iterator[AnyCause]:
     if earlier.transform and earlier.function is None and earlier.places != later.places:
         return
-    before = dict(zip(earlier.places, earlier.values, strict=True))
-    after = dict(zip(later.places, later.values, strict=True))
+    before, after = earlier.by_place, later.by_place
     if earlier.keywords != later.keywords:
         yield from _conventions(earlier, later)
     restructured = Restructured(before, after)
@@ -212,8 +211,8 @@ def _static(place: str, old: Static, new: Static) -> Iterator[AnyCause]:
 
 def _parameters(earlier: Program, later: Program) -> Iterator[Parameter | NewFunction]:
     """Of an operation outside of jit, what is compiled in: told where its operands are the same."""
-    before = dict(zip(earlier.places, earlier.values, strict=True))
-    for place, new in zip(later.places, later.values, strict=True):
+    before = earlier.by_place
+    for place, new in later.by_place.items():
         old = before.get(place)
         if not (isinstance(old, ParameterValue) and isinstance(new, ParameterValue)) or old == new:
             continue

@@ -72,13 +72,20 @@ def causes_of(
         earlier = tuple(one for one in earlier if one.places == program.places) or earlier
     pairs = [(differences(candidate, program), candidate) for candidate in earlier]
     nearest, _ = min(pairs, key=lambda pair: reach(pair[0], pair[1], program))
-    return tuple(nearest) or (_unseen(program, earlier, is_traced_anew=is_traced_anew),)
+    if nearest:
+        return tuple(nearest)
+    prints = {candidate.fingerprint for found, candidate in pairs if not found}
+    return (_unseen(program, prints, is_traced_anew=is_traced_anew),)
 
 
-def _unseen(program: Program, earlier: tuple[Program, ...], *, is_traced_anew: bool) -> AnyCause:
-    """The cause where nothing that can be seen of a call differs from an earlier one."""
-    alike = [one for one in earlier if not differences(one, program)]
-    prints = {one.fingerprint for one in alike}
+def _unseen(program: Program, prints: set[str], *, is_traced_anew: bool) -> AnyCause:
+    """The cause where nothing that can be seen of a call differs from earlier ones.
+
+    Args:
+        program: what was compiled.
+        prints: the fingerprints of those earlier ones.
+        is_traced_anew: JAX holds another jaxpr of the same.
+    """
     under = f"under {program.transform}"
     if program.fingerprint and "" not in prints and program.fingerprint not in prints:
         if program.transform:

@@ -119,9 +119,8 @@ def changed_parts(old: Static, new: Static) -> list[tuple[Part, Part]]:
 
 def came_with_structure(earlier: Program, later: Program) -> int:
     """How many static values stand where there was none, or one of another kind of node."""
-    before = dict(zip(earlier.places, earlier.values, strict=True))
-    pairs = zip(later.places, later.values, strict=True)
-    return sum(_holder(value) not in {None, _holder(before.get(place))} for place, value in pairs)
+    before, after = earlier.by_place, later.by_place.items()
+    return sum(_holder(value) not in {None, _holder(before.get(place))} for place, value in after)
 
 
 def _holder(value: Value | None) -> str | None:
@@ -140,8 +139,6 @@ def _text(side: _Shape) -> str:
         return "None"
     if side.type_name in {"list", "tuple"}:
         return f"a {side.type_name} of {len(side.keys)}"
-    return f"a {side.type_name} with {', '.join(side.keys)}" if side.keys else _empty(side)
-
-
-def _empty(node: Node) -> str:
-    return f"an empty {node.type_name}"
+    if not side.keys:
+        return f"an empty {side.type_name}"
+    return f"a {side.type_name} with {', '.join(side.keys)}"

@@ -84,6 +84,11 @@ class Program:
         hashes = map(hash, (*head, *self.values))
         self.numbers = np.fromiter(hashes, np.int64, len(head) + len(self.values))
 
+    @property
+    def by_place(self) -> dict[str, Value]:
+        """What stands at each place."""
+        return dict(zip(self.places, self.values, strict=True))
+
     def is_like(self, other: Program) -> bool:
         """Whether nothing differs between two programs of one function."""
         return self.places == other.places and self.numbers.tobytes() == other.numbers.tobytes()
@@ -115,7 +120,7 @@ def describe(seen: frames.Call, name: str, site: CallSite) -> Program:
         program = describe_call(seen.call, name, seen, where)
     else:
         # The backward pass of a jitted function, or a compile whose call is not to be seen.
-        leaves = {f"argument {index}": leaf for index, leaf in enumerate(_run_with(seen))}
+        leaves = _numbered("argument", _run_with(seen))
         program = Program(
             group=(name, seen.source, seen.transform, *where),
             name=name,
@@ -190,7 +195,7 @@ def _describe_primitive(
     if len(call.args) == 1:
         found["operand"] = describe_leaf(call.args[0])
     else:
-        found.update(_numbered("operand", call.args))
+        found.update(_numbered("operand", map(describe_leaf, call.args)))
     traced_from = []
     for parameter, value in call.params.items():
         bodies = _bodies(value)
@@ -215,6 +220,6 @@ def _bodies(value: Any) -> list[Function]:
     return [describe_body(jaxpr, source) for jaxpr, source in found if source is not None]
 
 
-def _numbered(what: str, leaves: Iterable[Any]) -> dict[str, Leaf]:
+def _numbered(what: str, leaves: Iterable[Leaf]) -> dict[str, Leaf]:
     """Leaves without names of their own."""
-    return {f"{what} {index}": describe_leaf(leaf) for index, leaf in enumerate(leaves)}
+    return {f"{what} {index}": leaf for index, leaf in enumerate(leaves)}

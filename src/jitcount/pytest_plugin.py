@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import jax
@@ -15,8 +14,9 @@ from jitcount.explain.hub import hub
 from jitcount.ledger import budget, ledger
 from jitcount.ledger.budget import Budget, Counts, read_budget, write_budget
 from jitcount.ledger.environment import environment
-from jitcount.ledger.files import FileError, decode, encode, require_replaceable
+from jitcount.ledger.files import FileError, decode, encode
 from jitcount.ledger.ledger import CaseEntry, Ledger, count_compiles, write_ledger
+from jitcount.ledger.writing import require_replaceable
 from jitcount.recorder.log import CompileLog
 from jitcount.recorder.record import record
 from jitcount.show.costliest import costliest
@@ -146,7 +146,7 @@ class Run:
         self._config = config
         self._is_worker = hasattr(config, "workerinput")
         named = config.getoption("jitcount_ledger")
-        self._ledger = Path(named) if named else None
+        self._ledger = config.invocation_params.dir / named if named else None
         self._update = bool(config.getoption("jitcount_update"))
         self._with_eager = bool(config.getini("compile_budget_eager"))
         named = config.getoption("jitcount_budget") or config.getini("compile_budget")

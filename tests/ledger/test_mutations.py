@@ -134,6 +134,7 @@ def test_no_broken_file_ends_in_a_traceback(
     data: st.DataObject, ledger: Ledger, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     path = tmp_path_factory.getbasetemp() / "broken.json"
+    path.unlink(missing_ok=True)  # the last one: it is not written over
     write_ledger(path, ledger)
     content = bytearray(path.read_bytes())
     place = data.draw(st.integers(0, len(content) - 1))

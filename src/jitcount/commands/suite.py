@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from jitcount.ledger import ledger
 from jitcount.ledger.environment import environment
-from jitcount.ledger.files import FileError, require_replaceable
+from jitcount.ledger.files import FileError
 from jitcount.ledger.findings import findings
+from jitcount.ledger.writing import require_replaceable
 from jitcount.recorder.record import record
 from jitcount.show.progress import progress
 from jitcount.show.suite_table import suite_table
@@ -29,6 +30,7 @@ def main(asked: argparse.Namespace) -> int:
         asked.parser.error(f"no case is called {' or '.join(asked.cases)}")
     try:
         if asked.ledger:
+            asked.ledger = asked.ledger.absolute()
             require_replaceable(asked.ledger, ledger.KIND)
         record(asked.targets)
         if asked.targets:

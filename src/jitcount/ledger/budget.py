@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 import jax
 import msgspec
 
-from jitcount.ledger.files import read_whole, write_whole
+from jitcount.ledger.files import read_whole
+from jitcount.ledger.writing import write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

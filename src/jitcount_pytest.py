@@ -37,7 +37,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )  # fmt: skip
     group.addoption(
         "--compile-update", action="store_true", dest="jitcount_update",
-        help="rewrite the budget from this run",
+        help="put the counts of tests that ran and passed into the budget, and take out tests that "
+        "are no longer there",
+    )  # fmt: skip
+    group.addoption(
+        "--compile-review", action="store_true", dest="jitcount_review",
+        help="show what --compile-update would change, and write nothing",
     )  # fmt: skip
     group.addoption(
         "--compile-target", action="append", default=[], metavar="T", dest="jitcount_targets",
@@ -61,7 +66,7 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line("markers", line)
     if (chosen := _isolation(config)) not in {"clear", "none"}:
         raise pytest.UsageError(f"compile_isolation is {chosen!r}; it can be clear or none")
-    options = ("show", "ledger", "budget", "update", "targets")
+    options = ("show", "ledger", "budget", "update", "review", "targets")
     wanted = any(config.getoption(f"jitcount_{name}") for name in options)
     if wanted or config.getini("compile_budget"):
         from jitcount import pytest_plugin  # noqa: PLC0415 (it imports JAX)

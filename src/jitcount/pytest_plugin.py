@@ -11,12 +11,13 @@ import pytest
 
 from jitcount.explain.compile import Compile
 from jitcount.explain.hub import hub
-from jitcount.ledger import budget, ledger
-from jitcount.ledger.budget import Budget, Counts, read_budget, write_budget
+from jitcount.ledger import ledger
+from jitcount.ledger.budget import Budget, Counts, read_budget
 from jitcount.ledger.environment import environment
 from jitcount.ledger.files import FileError, decode, encode
 from jitcount.ledger.ledger import CaseEntry, Ledger, count_compiles, write_ledger
 from jitcount.ledger.writing import require_replaceable
+from jitcount.pytest_budget import Update, update_asked
 from jitcount.recorder.log import CompileLog
 from jitcount.recorder.record import record
 from jitcount.show.costliest import costliest
@@ -147,7 +148,7 @@ class Run:
         self._is_worker = hasattr(config, "workerinput")
         named = config.getoption("jitcount_ledger")
         self._ledger = config.invocation_params.dir / named if named else None
-        self._update = bool(config.getoption("jitcount_update"))
+        self._update: Update | None = None
         self._with_eager = bool(config.getini("compile_budget_eager"))
         named = config.getoption("jitcount_budget") or config.getini("compile_budget")
         self._budget_file = config.rootpath / named if named else None
@@ -160,18 +161,15 @@ class Run:
             pytest.exit(str(error), 2)
         self._found: dict[str, tuple[Compile, ...]] = {}
         self._counts: dict[str, Counts] = {}
-        self._unused: list[str] = []
+        self._passed: dict[str, bool] = {}
+        """By test, whether all of its phases did; of one that is run again, the last time."""
 
     def _prepare_files(self) -> Budget | None:
         """Read the budget, and see that what will be written replaces nothing of others."""
         if self._ledger is not None:
             require_replaceable(self._ledger, ledger.KIND)
-        if self._update:
-            if self._budget_file is None:
-                raise FileError("--compile-update needs --compile-budget=FILE, or compile_budget")
-            require_replaceable(self._budget_file, budget.KIND)
-            return None
-        if self._budget_file is None:
+        self._update = update_asked(self._config, self._budget_file)
+        if self._budget_file is None or self._update is not None:
             return None
         if not self._budget_file.exists():
             raise FileError(f"{self._budget_file}: is not there; --compile-update makes one")
@@ -180,7 +178,7 @@ class Run:
     @property
     def holds_counts(self) -> bool:
         """Whether what a test compiles is held against a number, or will be."""
-        return self._budget is not None or self._update
+        return self._budget is not None or self._update is not None
 
     def check(self, item: pytest.Item, log: CompileLog) -> None:
         """Fail a test that compiles more than its budget."""
@@ -212,31 +210,33 @@ class Run:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Gather what the tests compiled, whichever worker ran them."""
+        so_far = report.when == "setup" or self._passed.get(report.nodeid, False)
+        self._passed[report.nodeid] = so_far and report.passed
         sent = getattr(report, "jitcount", None)
         if self._is_worker or sent is None:
             return
         found = decode(sent.encode(), _Sent)
         self._found[report.nodeid] = found.compiles
         self._counts[report.nodeid] = found.counts
-        if self._budget is not None:
-            for name, count in self._budget.unused(report.nodeid, found.counts).items():
-                self._unused.append(f"{report.nodeid}: {name} {count} fewer")
 
-    def pytest_sessionfinish(self) -> None:
+    @property
+    def _measured(self) -> dict[str, Counts]:
+        """Of the tests that ran to their end, the counts: one that fails midway has only some."""
+        return {test: counts for test, counts in self._counts.items() if self._passed[test]}
+
+    def pytest_sessionfinish(self, exitstatus: int) -> None:
         """Write the files that were asked for."""
-        if self._is_worker:
+        if self._is_worker or not self._passed:
             return
         try:
-            self._write()
+            if self._ledger:
+                cases = {test: CaseEntry(compiles=found) for test, found in self._found.items()}
+                write_ledger(self._ledger, Ledger(environment=environment(), cases=cases))
+            if self._update is not None:
+                others = list(self._passed.values()).count(False)
+                self._update.finish(self._measured, others, exitstatus)
         except FileError as error:
             pytest.exit(str(error), 2)
-
-    def _write(self) -> None:
-        if self._ledger:
-            cases = {test: CaseEntry(compiles=found) for test, found in self._found.items()}
-            write_ledger(self._ledger, Ledger(environment=environment(), cases=cases))
-        if self._update and self._budget_file is not None:
-            write_budget(self._budget_file, self._counts)
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """Show the costliest compiles, and what a budget no longer needs."""
@@ -249,10 +249,22 @@ class Run:
         if self._config.getoption("jitcount_targets"):
             terminalreporter.section("compiles on targets")
             terminalreporter.write_line(render(targets_summary(self._found)))
-        if self._unused:
-            terminalreporter.section("fewer compiles than budgeted")
-            for line in self._unused:
-                terminalreporter.write_line(line)
-            terminalreporter.write_line("--compile-update takes them out of the budget")
-        if self._update:
-            terminalreporter.write_line(f"wrote the compile budget {self._budget_file}")
+        for title, lines in (
+            ("fewer compiles than budgeted", self._unused()),
+            ("compile budget", self._update.lines() if self._update is not None else []),
+        ):
+            if lines:
+                terminalreporter.section(title)
+                for line in lines:
+                    terminalreporter.write_line(line)
+
+    def _unused(self) -> list[str]:
+        """What a budget no longer needs."""
+        if self._budget is None:
+            return []
+        lines = [
+            f"{test}: {name} {count} fewer"
+            for test, found in self._measured.items()
+            for name, count in self._budget.unused(test, found).items()
+        ]
+        return [*lines, "--compile-update takes them out of the budget"] if lines else []

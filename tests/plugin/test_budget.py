@@ -54,6 +54,13 @@ BUDGET = json.dumps(
 )
 LEFT = "budget.json is left as it is: the run did not come to its end"
 UPDATE = "--compile-update"
+ELSEWHERE = " && ".join(  # the second must not lose the ledger of the first
+    [
+        f"{UPDATE} --compile-budget=new.json --compile-ledger=ledger.json",
+        "--collect-only --compile-ledger=ledger.json",
+        UPDATE,
+    ]
+)
 REVIEWED = """
 test_a.py::test_new: nothing → step 1
 test_a.py::test_one: step 1 → step 2
@@ -184,8 +191,7 @@ RUNS: dict[str, tuple[dict[str, str], str, int, dict[str, Any], str]] = {
     ),
     "the tests go elsewhere": (
         files(a=ONE + "def test_two(tmp_path): compiled(1); os.chdir(tmp_path)\n"),
-        f"{UPDATE} --compile-budget=new.json --compile-ledger=ledger.json && "
-        f"--collect-only --compile-ledger=ledger.json && {UPDATE}", 0,
+        ELSEWHERE, 0,
         BEFORE | {"test_a.py::test_two": {"step": 1}}, "wrote new.json: +3 −0 ~0",
     ),
     "both": (files(), f"{UPDATE} --compile-review", 2, BEFORE, ""),

@@ -6,6 +6,7 @@ ini value wants it.
 
 from __future__ import annotations
 
+import copy
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -20,11 +21,15 @@ MARKERS = {
 }
 
 
+_SHOWN = 10
+"""How many compiles --compiles shows where it is not said."""
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options and the ini values."""
     group = parser.getgroup("jitcount", "compiles of JAX programs (jitcount)")
     group.addoption(
-        "--compiles", nargs="?", const=10, type=int, metavar="N", dest="jitcount_show",
+        "--compiles", nargs="?", const=_SHOWN, metavar="N", dest="jitcount_show",
         help="show the N costliest compiles at the end (10 by default)",
     )  # fmt: skip
     group.addoption(
@@ -60,18 +65,47 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini("compile_isolation", "as --compile-isolation", default="clear")
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests(
+    early_config: pytest.Config, parser: pytest.Parser, args: list[str]
+) -> None:
+    """Read ``--compiles test_b.py`` as what it looks like: its N comes with a ``=``, or not."""
+    options = args[: args.index("--")] if "--" in args else args
+    bare = [place for place, word in enumerate(options) if word == "--compiles"]
+    for place in bare:
+        args[place] = f"--compiles={_SHOWN}"
+    if bare:  # what conftest files are looked for by was read before this
+        known = parser.parse_known_args(args, namespace=copy.copy(early_config.option))
+        early_config.known_args_namespace.file_or_dir = known.file_or_dir
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Make the markers known, and start what the options ask for."""
     for line in MARKERS.values():
         config.addinivalue_line("markers", line)
     if (chosen := _isolation(config)) not in {"clear", "none"}:
         raise pytest.UsageError(f"compile_isolation is {chosen!r}; it can be clear or none")
+    for name in ("compile_budget_eager",):
+        try:
+            config.getini(name)
+        except (ValueError, pytest.UsageError) as error:  # of pytest 8, of pytest 9
+            raise pytest.UsageError(f"{name}: {error}; it can be true or false") from None
+    config.option.jitcount_show = _shown(config)
     options = ("show", "ledger", "budget", "update", "review", "targets")
     wanted = any(config.getoption(f"jitcount_{name}") for name in options)
     if wanted or config.getini("compile_budget"):
         from jitcount import pytest_plugin  # noqa: PLC0415 (it imports JAX)
 
         config.pluginmanager.register(pytest_plugin.Run(config), "jitcount-run")
+
+
+def _shown(config: pytest.Config) -> int:
+    asked = config.getoption("jitcount_show")
+    asked = "0" if asked is None else str(asked)
+    if not (asked.isascii() and asked.isdecimal() and len(asked) < 10):
+        usage = "--compiles takes a count of 0 or more, as in --compiles=3"
+        raise pytest.UsageError(f"{usage}; it was given {asked!r}")
+    return int(asked)
 
 
 def _isolation(config: pytest.Config) -> str:

@@ -60,6 +60,7 @@ def begin(item: pytest.Item) -> None:
 @contextlib.contextmanager
 def counted(item: pytest.Item) -> Iterator[None]:
     """Count what is compiled in a test's call phase, and compile it for targets too."""
+    _require_usable_markers(item)
     log, repeats = log_of(item), item.stash[_REPEATS]
     isolation = item.config.pluginmanager.get_plugin("jitcount-isolation")
 
@@ -122,6 +123,17 @@ def _expected_counts(marker: pytest.Mark) -> Counts:
     if marker.args or not counts or not all(map(_is_count, counts.values())):
         _refuse(marker, "takes counts by function, as in compiles(step=2, add=1)")
     return {name: count for name, count in counts.items() if count}
+
+
+def _require_usable_markers(item: pytest.Item) -> None:
+    """Fail a test at once whose markers cannot be meant: they would hold it to nothing."""
+    for marker in item.iter_markers("compiles"):
+        _expected_counts(marker)
+    for marker in item.iter_markers("max_compiles"):
+        _limit(marker)
+    for marker in item.iter_markers("no_compiles"):
+        if marker.args or marker.kwargs:
+            _refuse(marker, "takes nothing: max_compiles(3) allows some")
 
 
 def _limit(marker: pytest.Mark) -> int:

@@ -6,6 +6,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
+from jitcount._nearest import did_you_mean
 from jitcount.ledger import ledger
 from jitcount.ledger.environment import environment
 from jitcount.ledger.files import FileError
@@ -25,9 +26,11 @@ if TYPE_CHECKING:
 
 def main(asked: argparse.Namespace) -> int:
     """Run them: 1 where one does not hold."""
+    for pattern in asked.cases:
+        if not chosen([pattern]):
+            nearest = did_you_mean(pattern, (case.id for case in chosen([])))
+            asked.parser.error("; ".join(filter(None, [f"no case is called {pattern}", nearest])))
     cases = chosen(asked.cases)
-    if not cases:
-        asked.parser.error(f"no case is called {' or '.join(asked.cases)}")
     try:
         if asked.ledger:
             asked.ledger = asked.ledger.absolute()

@@ -60,6 +60,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "compiles, a budget), so that it does not depend on what ran before (default), or count "
         "as they come",
     )  # fmt: skip
+    group.addoption(
+        "--compile-redact", action="store_true", dest="jitcount_redact",
+        help="leave out what static arguments were, in the ledger and in all that is shown",
+    )  # fmt: skip
+    parser.addini("compile_redact", "as --compile-redact", "bool", default=False)
     parser.addini("compile_budget", "the budget's file, as --compile-budget", default="")
     parser.addini("compile_budget_eager", "whether eager ones are in it", "bool", default=False)
     parser.addini("compile_isolation", "as --compile-isolation", default="clear")
@@ -85,7 +90,7 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line("markers", line)
     if (chosen := _isolation(config)) not in {"clear", "none"}:
         raise pytest.UsageError(f"compile_isolation is {chosen!r}; it can be clear or none")
-    for name in ("compile_budget_eager",):
+    for name in ("compile_budget_eager", "compile_redact"):
         try:
             config.getini(name)
         except (ValueError, pytest.UsageError) as error:  # of pytest 8, of pytest 9

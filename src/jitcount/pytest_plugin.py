@@ -48,13 +48,17 @@ class _Sent(msgspec.Struct, frozen=True):
 
 def log_of(item: pytest.Item) -> CompileLog:
     """The log of a test, which is filled in its call phase."""
-    return item.stash.setdefault(_LOG, CompileLog())
+    return item.stash.setdefault(_LOG, CompileLog(redact=_redacts(item.config)))
+
+
+def _redacts(config: pytest.Config) -> bool:
+    return bool(config.getoption("jitcount_redact") or config.getini("compile_redact"))
 
 
 def begin(item: pytest.Item) -> None:
     """Begin a test's count; that of an earlier run of it is gone."""
-    item.stash[_LOG] = CompileLog()
-    item.stash[_REPEATS] = CompileLog()
+    for key in _LOG, _REPEATS:
+        item.stash[key] = CompileLog(redact=_redacts(item.config))
 
 
 @contextlib.contextmanager
@@ -72,7 +76,7 @@ def counted(item: pytest.Item) -> Iterator[None]:
     hub.listen(listener)
     try:
         if targets:
-            with record(targets) as item.stash[_LOG_ON_TARGETS]:
+            with record(targets, redact=_redacts(item.config)) as item.stash[_LOG_ON_TARGETS]:
                 yield
         else:
             yield

@@ -13,7 +13,7 @@ import pytest
 
 from jitcount.ledger import budget
 from jitcount.ledger.budget import read_budget, update_budget
-from jitcount.ledger.files import FileError
+from jitcount.ledger.files import FileError, is_there
 from jitcount.ledger.writing import require_replaceable
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def update_asked(config: pytest.Config, path: Path | None) -> Update | None:
         option = "--compile-update" if is_written else "--compile-review"
         raise FileError(f"{option} needs --compile-budget=FILE, or compile_budget")
     require_replaceable(path, budget.KIND)
-    if path.exists():
+    if is_there(path):
         read_budget(path)  # at once, if that cannot be: it will be added to
     return Update(config, path, is_written=is_written)
 
@@ -121,7 +121,7 @@ class Collected:
     def _is_deleted(self, file: str) -> bool:
         """Whether a file is not there, in a folder that was to be looked through."""
         path = self._config.rootpath / file
-        if path.exists():
+        if is_there(path):
             return False
         start = self._config.invocation_params.dir
         folders = [(start / argument).resolve() for argument in self._config.args]

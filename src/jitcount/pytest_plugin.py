@@ -14,7 +14,7 @@ from jitcount.explain.hub import hub
 from jitcount.ledger import ledger
 from jitcount.ledger.budget import Budget, Counts, read_budget
 from jitcount.ledger.environment import environment
-from jitcount.ledger.files import FileError, decode, encode
+from jitcount.ledger.files import FileError, decode, encode, is_there
 from jitcount.ledger.ledger import CaseEntry, Ledger, count_compiles, write_ledger
 from jitcount.ledger.writing import require_replaceable
 from jitcount.pytest_budget import Update, update_asked
@@ -187,7 +187,7 @@ class Run:
         self._update = update_asked(self._config, self._budget_file)
         if self._budget_file is None or self._update is not None:
             return None
-        if not self._budget_file.exists():
+        if not is_there(self._budget_file):
             raise FileError(f"{self._budget_file}: is not there; --compile-update makes one")
         return read_budget(self._budget_file)
 

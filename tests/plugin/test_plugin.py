@@ -217,6 +217,7 @@ def test_a_budget_of_another_release_says_so_where_it_fails(project: Project) ->
     )
 
 
+LONG = "x" * 256
 FOREIGN = '{"name": "web"}'
 
 
@@ -226,6 +227,17 @@ FOREIGN = '{"name": "web"}'
         (["--compile-budget=none.json"], "none.json: is not there; --compile-update makes one"),
         (["--compile-update"], "--compile-update needs --compile-budget=FILE, or compile_budget"),
         (["--compile-budget=foreign.json"], "foreign.json: is not a jitcount budget"),
+        (["--compile-budget=/dev/null"], "/dev/null: is a pipe or a device, not a file"),
+        ([f"--compile-budget={LONG}"], f"{LONG}: cannot be read: File name too long"),
+        (
+            [f"--compile-budget={LONG}", "--compile-update"],
+            f"{LONG}: cannot be written: File name too long",
+        ),
+        (
+            ["--compile-ledger=/dev/null"],
+            "/dev/null: cannot be written: it is a pipe or a device, not a file",
+        ),
+        (["--compile-review"], "--compile-review needs --compile-budget=FILE, or compile_budget"),
         (
             ["--compile-target=tpu:v9"],
             (

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import msgspec
 
-from jitcount.ledger.files import read_whole
+from jitcount.ledger.files import is_there, read_whole
 from jitcount.ledger.findings import counts_text
 from jitcount.ledger.writing import one_at_a_time, require_replaceable, write_whole
 
@@ -135,7 +135,7 @@ def _merged(
     path: Path, measured: Mapping[str, Counts], is_gone: Callable[[str], bool]
 ) -> tuple[Change, str]:
     """What changes, and the release that it is made with then."""
-    old = read_budget(path) if path.exists() else None
+    old = read_budget(path) if is_there(path) else None
     before = old.tests if old is not None else {}
     others = {test: counts for test, counts in before.items() if test not in measured}
     kept = {test: counts for test, counts in others.items() if not is_gone(test)}

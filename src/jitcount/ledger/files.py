@@ -84,6 +84,14 @@ def read_whole(path: Path, form: type[T], *, kind: str, schema: int) -> T:
         raise FileError(f"{path}: is a {kind} that has been damaged: {_one_line(error)}") from None
 
 
+def is_there(path: Path) -> bool:
+    """Whether there is anything at a path."""
+    try:
+        return path.exists()
+    except (OSError, ValueError) as error:  # a name that is too long, a folder that is closed
+        raise FileError(f"{path}: cannot be read: {why(error)}") from None
+
+
 def require_kind(path: Path, kind: str) -> None:
     """Refuse what is not one of ours."""
     _header(path, _read(path, kind), kind)

@@ -6,6 +6,7 @@ ini value wants it.
 
 from __future__ import annotations
 
+import copy
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -20,11 +21,15 @@ MARKERS = {
 }
 
 
+_SHOWN = 10
+"""How many compiles --compiles shows where it is not said."""
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options and the ini values."""
     group = parser.getgroup("jitcount", "compiles of JAX programs (jitcount)")
     group.addoption(
-        "--compiles", nargs="?", const=10, type=int, metavar="N", dest="jitcount_show",
+        "--compiles", nargs="?", const=_SHOWN, metavar="N", dest="jitcount_show",
         help="show the N costliest compiles at the end (10 by default)",
     )  # fmt: skip
     group.addoption(
@@ -37,7 +42,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )  # fmt: skip
     group.addoption(
         "--compile-update", action="store_true", dest="jitcount_update",
-        help="rewrite the budget from this run",
+        help="put the counts of tests that ran and passed into the budget, and take out tests that "
+        "are no longer there",
+    )  # fmt: skip
+    group.addoption(
+        "--compile-review", action="store_true", dest="jitcount_review",
+        help="show what --compile-update would change, and write nothing",
     )  # fmt: skip
     group.addoption(
         "--compile-target", action="append", default=[], metavar="T", dest="jitcount_targets",
@@ -50,9 +60,28 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "compiles, a budget), so that it does not depend on what ran before (default), or count "
         "as they come",
     )  # fmt: skip
+    group.addoption(
+        "--compile-redact", action="store_true", dest="jitcount_redact",
+        help="leave out what static arguments were, in the ledger and in all that is shown",
+    )  # fmt: skip
+    parser.addini("compile_redact", "as --compile-redact", "bool", default=False)
     parser.addini("compile_budget", "the budget's file, as --compile-budget", default="")
     parser.addini("compile_budget_eager", "whether eager ones are in it", "bool", default=False)
     parser.addini("compile_isolation", "as --compile-isolation", default="clear")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests(
+    early_config: pytest.Config, parser: pytest.Parser, args: list[str]
+) -> None:
+    """Read ``--compiles test_b.py`` as what it looks like: its N comes with a ``=``, or not."""
+    options = args[: args.index("--")] if "--" in args else args
+    bare = [place for place, word in enumerate(options) if word == "--compiles"]
+    for place in bare:
+        args[place] = f"--compiles={_SHOWN}"
+    if bare:  # what conftest files are looked for by was read before this
+        known = parser.parse_known_args(args, namespace=copy.copy(early_config.option))
+        early_config.known_args_namespace.file_or_dir = known.file_or_dir
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -61,12 +90,27 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line("markers", line)
     if (chosen := _isolation(config)) not in {"clear", "none"}:
         raise pytest.UsageError(f"compile_isolation is {chosen!r}; it can be clear or none")
-    options = ("show", "ledger", "budget", "update", "targets")
+    for name in ("compile_budget_eager", "compile_redact"):
+        try:
+            config.getini(name)
+        except (ValueError, pytest.UsageError) as error:  # of pytest 8, of pytest 9
+            raise pytest.UsageError(f"{name}: {error}; it can be true or false") from None
+    config.option.jitcount_show = _shown(config)
+    options = ("show", "ledger", "budget", "update", "review", "targets")
     wanted = any(config.getoption(f"jitcount_{name}") for name in options)
     if wanted or config.getini("compile_budget"):
         from jitcount import pytest_plugin  # noqa: PLC0415 (it imports JAX)
 
         config.pluginmanager.register(pytest_plugin.Run(config), "jitcount-run")
+
+
+def _shown(config: pytest.Config) -> int:
+    asked = config.getoption("jitcount_show")
+    asked = "0" if asked is None else str(asked)
+    if not (asked.isascii() and asked.isdecimal() and len(asked) < 10):
+        usage = "--compiles takes a count of 0 or more, as in --compiles=3"
+        raise pytest.UsageError(f"{usage}; it was given {asked!r}")
+    return int(asked)
 
 
 def _isolation(config: pytest.Config) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import jax
@@ -12,11 +11,13 @@ import pytest
 
 from jitcount.explain.compile import Compile
 from jitcount.explain.hub import hub
-from jitcount.ledger import budget, ledger
-from jitcount.ledger.budget import Budget, Counts, read_budget, write_budget
+from jitcount.ledger import ledger
+from jitcount.ledger.budget import Budget, Counts, read_budget
 from jitcount.ledger.environment import environment
-from jitcount.ledger.files import FileError, decode, encode, require_replaceable
+from jitcount.ledger.files import FileError, decode, encode, is_there
 from jitcount.ledger.ledger import CaseEntry, Ledger, count_compiles, write_ledger
+from jitcount.ledger.writing import require_replaceable
+from jitcount.pytest_budget import Update, update_asked
 from jitcount.recorder.log import CompileLog
 from jitcount.recorder.record import record
 from jitcount.show.costliest import costliest
@@ -47,18 +48,23 @@ class _Sent(msgspec.Struct, frozen=True):
 
 def log_of(item: pytest.Item) -> CompileLog:
     """The log of a test, which is filled in its call phase."""
-    return item.stash.setdefault(_LOG, CompileLog())
+    return item.stash.setdefault(_LOG, CompileLog(redact=_redacts(item.config)))
+
+
+def _redacts(config: pytest.Config) -> bool:
+    return bool(config.getoption("jitcount_redact") or config.getini("compile_redact"))
 
 
 def begin(item: pytest.Item) -> None:
     """Begin a test's count; that of an earlier run of it is gone."""
-    item.stash[_LOG] = CompileLog()
-    item.stash[_REPEATS] = CompileLog()
+    for key in _LOG, _REPEATS:
+        item.stash[key] = CompileLog(redact=_redacts(item.config))
 
 
 @contextlib.contextmanager
 def counted(item: pytest.Item) -> Iterator[None]:
     """Count what is compiled in a test's call phase, and compile it for targets too."""
+    _require_usable_markers(item)
     log, repeats = log_of(item), item.stash[_REPEATS]
     isolation = item.config.pluginmanager.get_plugin("jitcount-isolation")
 
@@ -70,7 +76,7 @@ def counted(item: pytest.Item) -> Iterator[None]:
     hub.listen(listener)
     try:
         if targets:
-            with record(targets) as item.stash[_LOG_ON_TARGETS]:
+            with record(targets, redact=_redacts(item.config)) as item.stash[_LOG_ON_TARGETS]:
                 yield
         else:
             yield
@@ -123,6 +129,17 @@ def _expected_counts(marker: pytest.Mark) -> Counts:
     return {name: count for name, count in counts.items() if count}
 
 
+def _require_usable_markers(item: pytest.Item) -> None:
+    """Fail a test at once whose markers cannot be meant: they would hold it to nothing."""
+    for marker in item.iter_markers("compiles"):
+        _expected_counts(marker)
+    for marker in item.iter_markers("max_compiles"):
+        _limit(marker)
+    for marker in item.iter_markers("no_compiles"):
+        if marker.args or marker.kwargs:
+            _refuse(marker, "takes nothing: max_compiles(3) allows some")
+
+
 def _limit(marker: pytest.Mark) -> int:
     if marker.kwargs or len(marker.args) != 1 or not _is_count(marker.args[0]):
         _refuse(marker, "takes one count, as in max_compiles(3)")
@@ -146,8 +163,8 @@ class Run:
         self._config = config
         self._is_worker = hasattr(config, "workerinput")
         named = config.getoption("jitcount_ledger")
-        self._ledger = Path(named) if named else None
-        self._update = bool(config.getoption("jitcount_update"))
+        self._ledger = config.invocation_params.dir / named if named else None
+        self._update: Update | None = None
         self._with_eager = bool(config.getini("compile_budget_eager"))
         named = config.getoption("jitcount_budget") or config.getini("compile_budget")
         self._budget_file = config.rootpath / named if named else None
@@ -160,27 +177,24 @@ class Run:
             pytest.exit(str(error), 2)
         self._found: dict[str, tuple[Compile, ...]] = {}
         self._counts: dict[str, Counts] = {}
-        self._unused: list[str] = []
+        self._passed: dict[str, bool] = {}
+        """By test, whether all of its phases did; of one that is run again, the last time."""
 
     def _prepare_files(self) -> Budget | None:
         """Read the budget, and see that what will be written replaces nothing of others."""
         if self._ledger is not None:
             require_replaceable(self._ledger, ledger.KIND)
-        if self._update:
-            if self._budget_file is None:
-                raise FileError("--compile-update needs --compile-budget=FILE, or compile_budget")
-            require_replaceable(self._budget_file, budget.KIND)
+        self._update = update_asked(self._config, self._budget_file)
+        if self._budget_file is None or self._update is not None:
             return None
-        if self._budget_file is None:
-            return None
-        if not self._budget_file.exists():
+        if not is_there(self._budget_file):
             raise FileError(f"{self._budget_file}: is not there; --compile-update makes one")
         return read_budget(self._budget_file)
 
     @property
     def holds_counts(self) -> bool:
         """Whether what a test compiles is held against a number, or will be."""
-        return self._budget is not None or self._update
+        return self._budget is not None or self._update is not None
 
     def check(self, item: pytest.Item, log: CompileLog) -> None:
         """Fail a test that compiles more than its budget."""
@@ -212,31 +226,33 @@ class Run:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Gather what the tests compiled, whichever worker ran them."""
+        so_far = report.when == "setup" or self._passed.get(report.nodeid, False)
+        self._passed[report.nodeid] = so_far and report.passed
         sent = getattr(report, "jitcount", None)
         if self._is_worker or sent is None:
             return
         found = decode(sent.encode(), _Sent)
         self._found[report.nodeid] = found.compiles
         self._counts[report.nodeid] = found.counts
-        if self._budget is not None:
-            for name, count in self._budget.unused(report.nodeid, found.counts).items():
-                self._unused.append(f"{report.nodeid}: {name} {count} fewer")
 
-    def pytest_sessionfinish(self) -> None:
+    @property
+    def _measured(self) -> dict[str, Counts]:
+        """Of the tests that ran to their end, the counts: one that fails midway has only some."""
+        return {test: counts for test, counts in self._counts.items() if self._passed[test]}
+
+    def pytest_sessionfinish(self, exitstatus: int) -> None:
         """Write the files that were asked for."""
-        if self._is_worker:
+        if self._is_worker or not self._passed:
             return
         try:
-            self._write()
+            if self._ledger:
+                cases = {test: CaseEntry(compiles=found) for test, found in self._found.items()}
+                write_ledger(self._ledger, Ledger(environment=environment(), cases=cases))
+            if self._update is not None:
+                others = list(self._passed.values()).count(False)
+                self._update.finish(self._measured, others, exitstatus)
         except FileError as error:
             pytest.exit(str(error), 2)
-
-    def _write(self) -> None:
-        if self._ledger:
-            cases = {test: CaseEntry(compiles=found) for test, found in self._found.items()}
-            write_ledger(self._ledger, Ledger(environment=environment(), cases=cases))
-        if self._update and self._budget_file is not None:
-            write_budget(self._budget_file, self._counts)
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """Show the costliest compiles, and what a budget no longer needs."""
@@ -249,10 +265,22 @@ class Run:
         if self._config.getoption("jitcount_targets"):
             terminalreporter.section("compiles on targets")
             terminalreporter.write_line(render(targets_summary(self._found)))
-        if self._unused:
-            terminalreporter.section("fewer compiles than budgeted")
-            for line in self._unused:
-                terminalreporter.write_line(line)
-            terminalreporter.write_line("--compile-update takes them out of the budget")
-        if self._update:
-            terminalreporter.write_line(f"wrote the compile budget {self._budget_file}")
+        for title, lines in (
+            ("fewer compiles than budgeted", self._unused()),
+            ("compile budget", self._update.lines() if self._update is not None else []),
+        ):
+            if lines:
+                terminalreporter.section(title)
+                for line in lines:
+                    terminalreporter.write_line(line)
+
+    def _unused(self) -> list[str]:
+        """What a budget no longer needs."""
+        if self._budget is None:
+            return []
+        lines = [
+            f"{test}: {name} {count} fewer"
+            for test, found in self._measured.items()
+            for name, count in self._budget.unused(test, found).items()
+        ]
+        return [*lines, "--compile-update takes them out of the budget"] if lines else []

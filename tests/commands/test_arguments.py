@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 import jitcount as package
+from jitcount.cli import main
 from tests.helpers import jitcount, python
 
 TERMINAL = {"COLUMNS": "80", "NO_COLOR": "1"}
@@ -41,6 +42,38 @@ print(code, *(name for name in ("jax", "numpy") if name in sys.modules))
 def test_what_needs_no_program_imports_no_jax(words: str, code: int) -> None:
     done = python("-c", LOADED, *words.split())
     assert done.stdout.splitlines()[-1] == str(code)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("sute", "jitcount: error: no command is called 'sute'; did you mean suite?"),
+        ("Compare a b", "jitcount: error: no command is called 'Compare'; did you mean compare?"),
+        (
+            "zzz",
+            "jitcount: error: no command is called 'zzz'; there are run, suite, compare, targets",
+        ),
+        (
+            "run --max -1 x.py",
+            "jitcount run: error: argument --max: '-1' is not a count of 0 or more",
+        ),
+        (
+            "run --max ² x.py",
+            "jitcount run: error: argument --max: '²' is not a count of 0 or more",
+        ),
+        (
+            "run --max 1e9 x.py",
+            "jitcount run: error: argument --max: '1e9' is not a count of 0 or more",
+        ),
+    ],
+)
+def test_what_is_mistyped_is_one_line_with_what_may_have_been_meant(
+    words: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as raised:
+        main(words.split())
+    assert raised.value.code == 2
+    assert capsys.readouterr().err.splitlines()[-1] == message
 
 
 def test_the_help_is_this_page() -> None:

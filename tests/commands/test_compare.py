@@ -1,5 +1,7 @@
 """``jitcount compare`` as it is read: differences first, then ledgers by cases."""
 
+import contextlib
+import os
 import re
 from pathlib import Path
 
@@ -71,6 +73,10 @@ def test_differences_come_first_and_the_exit_code_is_1(
         (["good.json"], "jitcount compare: error: compare needs two ledgers or more"),
         (["good.json", "none.json"], "none.json: cannot be read: No such file or directory"),
         (["good.json", "foreign.json"], "foreign.json: is not a jitcount ledger"),
+        (["good.json", "pipe"], "pipe: is a pipe or a device, not a file"),
+        (["/dev/null", "good.json"], "/dev/null: is a pipe or a device, not a file"),
+        (["good.json", "."], ".: is a folder"),
+        (["large", "good.json"], "large: is too large to be a jitcount ledger: 10.0 GiB"),
     ],
 )
 def test_what_cannot_be_compared_is_one_clear_line_and_exit_2(
@@ -82,6 +88,10 @@ def test_what_cannot_be_compared_is_one_clear_line_and_exit_2(
 ) -> None:
     monkeypatch.chdir(ledgers)
     (ledgers / "foreign.json").write_text('{"name": "web"}')
+    with contextlib.suppress(FileExistsError):
+        os.mkfifo(ledgers / "pipe")
+    with (ledgers / "large").open("wb") as large:
+        large.truncate(10 * 2**30)  # takes no room on the disk
     try:
         code = main(["compare", *arguments])
     except SystemExit as end:

@@ -53,6 +53,21 @@ def test_a_case_that_fails_is_shown_and_the_others_run(
     [
         (["nothing-*"], "jitcount suite: error: no case is called nothing-*"),
         (
+            ["exp", "sum-1O"],
+            (
+                "jitcount suite: error: no case is called sum-1O; "
+                "did you mean sum-1, sum-10 or sum-100?"
+            ),
+        ),
+        (
+            ["--processes", "-5"],
+            "jitcount suite: error: argument --processes: '-5' is not a count of 1 or more",
+        ),
+        (
+            ["--processes=0"],
+            "jitcount suite: error: argument --processes: '0' is not a count of 1 or more",
+        ),
+        (
             ["--ledger", "{}/foreign.json", "exp"],
             "jitcount suite: error: {}/foreign.json: is not a jitcount ledger; it is left as it is",
         ),

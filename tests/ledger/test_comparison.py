@@ -11,7 +11,7 @@ from jitcount.ledger.comparison import compare
 from jitcount.ledger.files import FileError
 from jitcount.ledger.ledger import SCHEMA, CaseEntry, Ledger, Result, read_ledger, write_ledger
 from jitcount.numerics.arrays import Array, decode, encode
-from jitcount.numerics.judging import Expected
+from jitcount.numerics.judging import Expected, exactly
 
 
 def changed(ledger: Ledger, case: str, **fields: object) -> Ledger:
@@ -62,6 +62,25 @@ def test_a_reduction_within_its_bound_is_near(ledger: Ledger) -> None:
     assert compared.differences == []
     cell = next(row.cells[1] for row in compared.rows if row.case == "sum-100")
     assert (cell.state, cell.ulps) == ("near", 1)
+
+
+def test_another_dtype_is_neither_the_same_nor_other_bits(ledger: Ledger) -> None:
+    """With x64 on, JAX's whole numbers have 64 bits."""
+    whole = encode(np.array(6, np.int32))
+    entry = CaseEntry(results=(Result(whole, exactly(np.array(6, np.int32))),))
+    wide = CaseEntry(results=(Result(encode(np.array(6, np.int64)), entry.results[0].expected),))
+    x32, x64 = (msgspec.structs.replace(ledger, cases={"whole": each}) for each in (entry, wide))
+    compared = compare({"x32": x32, "x64": x64, "again": x64, "back": x32})
+    assert compared.differences == []
+    (row,) = compared.rows
+    assert [(cell.state, cell.dtype) for cell in row.cells] == [
+        ("same", ""),
+        ("other dtype", "int64"),
+        ("other dtype", "int64"),
+        ("same", ""),
+    ]
+    assert compared.changes(1)[:2] == (0, 0)
+    assert compared.changed == {"x64": [], "again": [], "back": []}
 
 
 def test_another_compile_is_found(ledger: Ledger) -> None:

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from jitcount.ledger import files
+from jitcount.ledger.budget import read_budget, update_budget
 from jitcount.ledger.comparison import compare
 from jitcount.ledger.files import FileError
 from jitcount.ledger.ledger import Ledger, read_ledger, write_ledger
@@ -134,6 +135,7 @@ def test_no_broken_file_ends_in_a_traceback(
     data: st.DataObject, ledger: Ledger, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     path = tmp_path_factory.getbasetemp() / "broken.json"
+    path.unlink(missing_ok=True)  # the last one: it is not written over
     write_ledger(path, ledger)
     content = bytearray(path.read_bytes())
     place = data.draw(st.integers(0, len(content) - 1))
@@ -148,6 +150,39 @@ def test_no_broken_file_ends_in_a_traceback(
         assert "\n" not in str(error)  # noqa: PT017
     else:
         compare({"a": ledger, "b": read})
+
+
+BUDGET = {
+    "kind": "jitcount budget",
+    "schema": 1,
+    "jax": "0.10.2",
+    "tests": {"a.py::test_one": {"step": 1, "add": 2}, "a.py::test_two[x-::]": {"step": 3}},
+}
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_no_budget_is_damaged_by_an_update(
+    data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """What cannot be read is one line, and stays as it is; else only one test changes."""
+    path = tmp_path_factory.getbasetemp() / "mutated_budget.json"
+    changed: Any = copy.deepcopy(BUDGET)
+    for _ in range(data.draw(st.integers(0, 2))):
+        mutate(changed, data)
+    before = json.dumps(changed).encode("utf-8", "surrogatepass")
+    if data.draw(st.integers(0, 3)) == 0:
+        before = before[: data.draw(st.integers(0, len(before)))]
+    path.write_bytes(before)
+    try:
+        change = update_budget(path, {"a.py::test_new": {"f": 1}}, lambda _: False)
+    except FileError as error:
+        assert "\n" not in str(error)  # noqa: PT017 (it need not be raised)
+        assert path.read_bytes() == before
+        return
+    kept = {test: counts for test, counts in json.loads(before)["tests"].items() if counts}
+    assert read_budget(path).tests == kept | {"a.py::test_new": {"f": 1}}
+    assert str(change).startswith("+1 ")
 
 
 def test_a_reference_that_its_dtype_does_not_hold_is_a_difference(ledger: Ledger) -> None:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from jitcount.ledger.budget import read_budget
 from tests.helpers import Project
 
 pytest.importorskip("absl.testing")
@@ -64,8 +65,9 @@ def test_absl_parameterised_tests_are_counted(tmp_path: Path) -> None:
 
 
 def test_a_rerun_is_counted_anew(tmp_path: Path) -> None:
-    out = run(tmp_path, RERUN)
+    out = run(tmp_path, RERUN, "--compile-budget=b.json", "--compile-update")
     assert "1 passed, 1 rerun" in out, out
+    assert read_budget(tmp_path / "b.json").tests == {"test_it.py::test_step": {"step": 1}}
 
 
 def test_a_rerun_after_a_warm_up_that_is_still_there_is_counted_anew(tmp_path: Path) -> None:

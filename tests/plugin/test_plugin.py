@@ -100,6 +100,18 @@ def test_nameless():
 def test_fraction():
     pass
 
+@pytest.mark.no_compiles(3)
+def test_no_count():
+    step(arr(3))
+
+@pytest.mark.max_compiles()
+def test_no_limit():
+    raise KeyError("the test's own")
+
+@pytest.mark.max_compiles(3, step=1)
+def test_too_much():
+    pass
+
 @pytest.mark.compiles(step=1)
 def test_own_error():
     raise KeyError("the test's own")
@@ -205,6 +217,7 @@ def test_a_budget_of_another_release_says_so_where_it_fails(project: Project) ->
     )
 
 
+LONG = "x" * 256
 FOREIGN = '{"name": "web"}'
 
 
@@ -214,9 +227,23 @@ FOREIGN = '{"name": "web"}'
         (["--compile-budget=none.json"], "none.json: is not there; --compile-update makes one"),
         (["--compile-update"], "--compile-update needs --compile-budget=FILE, or compile_budget"),
         (["--compile-budget=foreign.json"], "foreign.json: is not a jitcount budget"),
+        (["--compile-budget=/dev/null"], "/dev/null: is a pipe or a device, not a file"),
+        ([f"--compile-budget={LONG}"], f"{LONG}: cannot be read: File name too long"),
+        (
+            [f"--compile-budget={LONG}", "--compile-update"],
+            f"{LONG}: cannot be written: File name too long",
+        ),
+        (
+            ["--compile-ledger=/dev/null"],
+            "/dev/null: cannot be written: it is a pipe or a device, not a file",
+        ),
+        (["--compile-review"], "--compile-review needs --compile-budget=FILE, or compile_budget"),
         (
             ["--compile-target=tpu:v9"],
-            f"unknown target 'tpu:v9'; known are {', '.join(t.name for t in TARGETS)}",
+            (
+                "unknown target 'tpu:v9'; did you mean tpu:v4, tpu:v6e or tpu:v5p? "
+                f"known are {', '.join(t.name for t in TARGETS)}"
+            ),
         ),
         (
             ["--compile-budget=foreign.json", "--compile-update"],
@@ -302,6 +329,58 @@ def test_a_project_without_jax_pays_nothing(project: Project) -> None:
         "test_it.py", "import sys\ndef test(): assert 'jax' not in sys.modules\n", head=""
     )
     assert project.run().returncode == 0
+
+
+def test_the_number_of_compiles_to_show_is_not_the_next_word(project: Project) -> None:
+    project.write("test_a.py", "def test_it(): step(arr(3))\n")
+    project.write("test_b.py", "def test_it(own): step(arr(3))\n")
+    (project.root / "sub").mkdir()
+    project.write("sub/test_c.py", "def test_it(request): assert request.config.option.own\n")
+    conftest = "def pytest_addoption(parser): parser.addoption('--own', action='store_true')\n"
+    project.write("sub/conftest.py", conftest, head="")
+    project.write("conftest.py", "import pytest\n@pytest.fixture\ndef own(): pass\n", head="")
+    one = project.run("--compiles", "test_b.py")
+    assert (one.returncode, "1 passed" in one.stdout) == (0, True), one.stdout + one.stderr
+    assert "test_b.py::test_it" in one.stdout.partition(" compiles ")[2]
+    both = project.run("test_a.py", "--compiles", "sub/test_c.py", "--own")
+    assert "2 passed" in both.stdout, both.stdout + both.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ["--compiles=-3"],
+            "--compiles takes a count of 0 or more, as in --compiles=3; it was given '-3'",
+        ),
+        (
+            ["--compiles="],
+            "--compiles takes a count of 0 or more, as in --compiles=3; it was given ''",
+        ),
+        (
+            ["--compiles=x"],
+            "--compiles takes a count of 0 or more, as in --compiles=3; it was given 'x'",
+        ),
+        (
+            ["--compiles", "-o", "compile_isolation=some"],
+            "compile_isolation is 'some'; it can be clear or none",
+        ),
+        (
+            ["-o", "compile_budget_eager=some"],
+            "compile_budget_eager: invalid truth value 'some'; it can be true or false",
+        ),
+    ],
+)
+def test_a_bad_value_ends_the_run_with_one_line(
+    project: Project,
+    arguments: list[str],
+    message: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(project.root)
+    code = pytest.main(["-q", "-p", "no:cacheprovider", *arguments])  # it ends before any test
+    assert (code, capfd.readouterr().err.strip()) == (4, f"ERROR: {message}")
 
 
 def test_the_plugin_can_be_turned_off(project: Project) -> None:

@@ -15,11 +15,27 @@ def test_these_targets_there_are() -> None:
     assert [parse(target.name) for target in TARGETS] == list(TARGETS)
 
 
-@pytest.mark.parametrize("name", ["tpu:v9", "cuda:gtx", "rocm:mi300", "v5e", "tpu", ""])
+@pytest.mark.parametrize("name", ["cuda:gtx", "rocm:mi300", "v5e", ""])
 def test_an_unknown_target_is_one_line_that_lists_the_known_ones(name: str) -> None:
     with pytest.raises(ValueError) as caught:  # noqa: PT011 (the whole text is asserted)
         parse(name)
     assert str(caught.value) == f"unknown target {name!r}; known are {KNOWN}"
+
+
+@pytest.mark.parametrize(
+    ("name", "nearest"),
+    [
+        ("tpu:v5", "tpu:v5p, tpu:v5e or tpu:v4"),
+        ("TPU:v5e", "tpu:v5e, tpu:v6e or tpu:v5p"),
+        ("cuda:h10", "cuda:h100, cuda:v100 or cuda:h200"),
+        ("tpu:v5:2x2", "tpu:v5p, tpu:v5e or tpu:v4"),
+    ],
+)
+def test_a_mistyped_target_offers_the_nearest(name: str, nearest: str) -> None:
+    with pytest.raises(ValueError) as caught:  # noqa: PT011 (the whole text is asserted)
+        parse(name)
+    asked = f"did you mean {nearest}?"
+    assert str(caught.value) == f"unknown target {name!r}; {asked} known are {KNOWN}"
 
 
 @pytest.mark.parametrize("size", ["3x3", "2x2x1", "axb", "16", "0x2", "2x-2", ""])

@@ -8,6 +8,21 @@ from __future__ import annotations
 
 from typing import Any
 
+_CONTAINERS = (dict, list, tuple, type(None))
+
+
+def is_plain(structure: Any) -> bool:
+    """Whether a tree is made of nothing but dicts, lists and tuples: its text then holds no more.
+
+    >>> import jax
+    >>> is_plain(jax.tree.structure({"a": [1, None]}))
+    True
+    """
+    if not hasattr(structure, "node_data"):
+        return False
+    data = structure.node_data()
+    return (data is None or data[0] in _CONTAINERS) and all(map(is_plain, structure.children()))
+
 
 def aux_data(structure: Any) -> Any:
     """Of a tree with one node, what that node's own `tree_flatten` returned beside the children.

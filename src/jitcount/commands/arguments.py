@@ -7,10 +7,12 @@ module that has the command's name, by its ``main``.
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import jitcount
+from jitcount._nearest import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,7 +27,12 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     for add in (_add_run, _add_suite, _add_compare, _add_targets):
         add(commands)
-    asked = parser.parse_args(arguments)
+    words = sys.argv[1:] if arguments is None else arguments
+    if words and not words[0].startswith("-") and words[0] not in commands.choices:
+        nearest = did_you_mean(words[0], commands.choices)
+        remedy = nearest or f"there are {', '.join(commands.choices)}"
+        parser.error(f"no command is called {words[0]!r}; {remedy}")
+    asked = parser.parse_args(words)
     if asked.command == "run":
         _require_script(asked)
     if asked.command == "compare" and len(asked.ledgers) < 2:
@@ -38,7 +45,7 @@ def _add_run(commands: Any) -> None:
         "run",
         help="run a program, then show what it compiled and why",
         usage="jitcount run [--live] [--all] [--max N] [--ledger FILE] [--target T]... "
-        "(SCRIPT | -m MODULE) [ARGS]...",
+        "[--redact] (SCRIPT | -m MODULE) [ARGS]...",
     )
     run.add_argument("--live", action="store_true", help="show each recompile as it happens")
     run.add_argument("--all", action="store_true", help="show each compile in a row of its own")
@@ -51,15 +58,20 @@ def _add_run(commands: Any) -> None:
         metavar="T",
         help="compile for this too: tpu:v5e, cuda:h100, ...; jitcount targets lists them",
     )
+    run.add_argument("--redact", action="store_true", help="leave out what static arguments were")
     run.add_argument("-m", dest="module", action="store_true", help="run a module, as python -m")
     run.add_argument("script", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     run.set_defaults(command="run", parser=run)
 
 
-def _count(text: str) -> int:
-    if not text.isdigit():
-        raise argparse.ArgumentTypeError(f"{text!r} is not a count of 0 or more")
+def _count(text: str, least: int = 0) -> int:
+    if not (text.isascii() and text.isdecimal() and len(text) < 10 and int(text) >= least):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a count of {least} or more")
     return int(text)
+
+
+def _number_of_processes(text: str) -> int:
+    return _count(text, least=1)
 
 
 def _require_script(asked: argparse.Namespace) -> None:
@@ -80,7 +92,11 @@ def _add_suite(commands: Any) -> None:
         help="compile for this TPU or GPU too, without having it (as jitcount targets lists them)",
     )  # fmt: skip
     suite.add_argument(
-        "--processes", type=int, default=1, metavar="N", help="compute in N processes together"
+        "--processes",
+        type=_number_of_processes,
+        default=1,
+        metavar="N",
+        help="compute in N processes together",
     )
     suite.add_argument(
         "cases", nargs="*", metavar="CASE", help="ids, also as patterns (sum-*); all by default"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import functools
 import sys
 from typing import TYPE_CHECKING
 
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
 def count(asked: argparse.Namespace, counting: contextlib.ExitStack) -> CompileLog:
     """Record from now on, until `counting` ends."""
     if asked.live:
-        hub.listen(_show_live)
-    return counting.enter_context(record(asked.target, progress=True))
+        hub.listen(functools.partial(_show_live, redact=asked.redact))
+    return counting.enter_context(record(asked.target, progress=True, redact=asked.redact))
 
 
 def tell(asked: argparse.Namespace, logs: list[CompileLog], code: int) -> int:
@@ -61,8 +62,8 @@ def _keep(asked: argparse.Namespace, log: CompileLog) -> str:
     return ""
 
 
-def _show_live(observation: Observation) -> None:
-    compiled = explained(observation)
+def _show_live(observation: Observation, *, redact: bool) -> None:
+    compiled = explained(observation, redact=redact)
     why = [c for c in compiled.causes if c.kind != Kind.FIRST_CALL]
     if why and not compiled.from_disk:
         reasons = "; ".join(sentences(why))

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 
 from jitcount._after_jax import after_import_of_jax
 from jitcount.ledger import ledger
-from jitcount.ledger.files import FileError, require_replaceable
+from jitcount.ledger.files import FileError
+from jitcount.ledger.writing import require_replaceable
 from jitcount.targets.host import prefer_cpu
 from jitcount.targets.installed import require_installed
 from jitcount.targets.names import parse

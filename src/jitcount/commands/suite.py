@@ -6,10 +6,12 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
+from jitcount._nearest import did_you_mean
 from jitcount.ledger import ledger
 from jitcount.ledger.environment import environment
-from jitcount.ledger.files import FileError, require_replaceable
+from jitcount.ledger.files import FileError
 from jitcount.ledger.findings import findings
+from jitcount.ledger.writing import require_replaceable
 from jitcount.recorder.record import record
 from jitcount.show.progress import progress
 from jitcount.show.suite_table import suite_table
@@ -24,11 +26,14 @@ if TYPE_CHECKING:
 
 def main(asked: argparse.Namespace) -> int:
     """Run them: 1 where one does not hold."""
+    for pattern in asked.cases:
+        if not chosen([pattern]):
+            nearest = did_you_mean(pattern, (case.id for case in chosen([])))
+            asked.parser.error("; ".join(filter(None, [f"no case is called {pattern}", nearest])))
     cases = chosen(asked.cases)
-    if not cases:
-        asked.parser.error(f"no case is called {' or '.join(asked.cases)}")
     try:
         if asked.ledger:
+            asked.ledger = asked.ledger.absolute()
             require_replaceable(asked.ledger, ledger.KIND)
         record(asked.targets)
         if asked.targets:

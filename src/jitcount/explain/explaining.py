@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+from jitcount.explain import redacting
 from jitcount.explain.causes.functions import (
     CachesCleared,
     FirstCall,
@@ -29,8 +30,19 @@ if TYPE_CHECKING:
 _logger = logging.getLogger("jitcount")
 
 
-def explained(seen: Observation, on: dict[str, OnTarget] | None = None) -> Compile:
-    """Write out what was seen, with what the compilers of some targets say of it."""
+def explained(
+    seen: Observation, on: dict[str, OnTarget] | None = None, *, redact: bool = False
+) -> Compile:
+    """Write out what was seen, with what the compilers of some targets say of it.
+
+    Args:
+        seen: a compile.
+        on: by target, what its compiler says.
+        redact: leave out the user's values, as where the environment asks for it.
+    """
+    causes = _causes(seen)
+    if redact or redacting.is_asked_for():
+        causes = tuple(map(redacting.redacted, causes))
     return Compile(
         function=seen.function,
         signature=signature_of(seen.avals),
@@ -45,7 +57,7 @@ def explained(seen: Observation, on: dict[str, OnTarget] | None = None) -> Compi
         compile_s=seen.compile_s,
         fingerprint=seen.measure.fingerprint if seen.measure else "",
         operations=seen.measure.operations if seen.measure else 0,
-        causes=_causes(seen),
+        causes=causes,
         on={} if on is None else on,
     )
 

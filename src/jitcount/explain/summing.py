@@ -14,6 +14,7 @@ import msgspec
 
 from jitcount.explain.causes.arguments import StaticValue
 from jitcount.explain.causes.arrays import Shape
+from jitcount.explain.causes.cause import REDACTED
 from jitcount.observe.places import argument_in
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ def _taken(cause: Cause, places: tuple[str, ...]) -> tuple[str, list[Any]]:
         (axis,) = cause.axes
         lengths = [cause.old.shape[axis], cause.new.shape[axis]]
         return f"axis {axis} of {_together(places, '').replace('  ', ' ')}", lengths
-    if isinstance(cause, StaticValue):
+    if isinstance(cause, StaticValue) and cause.after != REDACTED:
         return f"static argument {_list(places)}", [cause.before, cause.after]
     return _sentence(cause, places), []
 

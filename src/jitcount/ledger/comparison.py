@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 # Where a case of one ledger stands, as seen from the first ledger that has it.
 SAME = "same"
+OTHER_DTYPE = "other dtype"
+"""The same numbers in another one, as x64 makes them of whole ones: neither the same nor wrong."""
+
 NEAR = "near"
 WRONG = "wrong"
 MISSING = "missing"
@@ -55,6 +58,9 @@ class Cell:
     ulps: int = 0
     """How far the worst element is from the first ledger's."""
 
+    dtype: str = ""
+    """Its own, where that is not the first ledger's."""
+
     compile_ratio: float | None = None
     """Seconds of its compiles, against the first ledger's."""
 
@@ -81,7 +87,11 @@ class Comparison:
     differences: Sequence[Difference]
     rows: Sequence[Row]
     changed: Mapping[str, Sequence[str]]
-    """By ledger: the cases whose bits are others than in the ledger before it."""
+    """By ledger: the cases whose bits, of one dtype, are others than in the ledger before it."""
+
+    def count(self, number: int, state: str) -> int:
+        """Of a ledger: how many of its cases stand there."""
+        return sum(row.cells[number].state == state for row in self.rows)
 
     def changes(self, number: int) -> tuple[int, int, float | None]:
         """Of a ledger: cases with the first one's bits, and with others; its compile time."""
@@ -115,6 +125,7 @@ def _changed(ledgers: Mapping[str, Ledger]) -> dict[str, list[str]]:
             case
             for case, entry in ledgers[name].cases.items()
             if (earlier := ledgers[before].cases.get(case)) is not None
+            and not _other_dtype(earlier, entry)
             and [r.value for r in entry.results] != [r.value for r in earlier.results]
         ]
         for before, name in itertools.pairwise(names)
@@ -218,8 +229,17 @@ def _cell(entry: CaseEntry | None, measure: CaseEntry | None, *, is_wrong: bool)
         for name, seconds in entry.figures.items()
         if (ratio := _ratio(seconds, measure.figures.get(name, 0.0))) is not None
     }
-    state = SAME if all(pair.share == 0 for pair in pairs) else NEAR
-    return Cell(state, ulps, _ratio(_seconds(entry), _seconds(measure)), figures)
+    dtype = _other_dtype(measure, entry)
+    same = OTHER_DTYPE if dtype else SAME
+    state = same if all(pair.share == 0 for pair in pairs) else NEAR
+    return Cell(state, ulps, dtype, _ratio(_seconds(entry), _seconds(measure)), figures)
+
+
+def _other_dtype(measure: CaseEntry, entry: CaseEntry) -> str:
+    """The dtype of the first result that has another one than in the measure; empty if none has."""
+    pairs = zip(measure.results, entry.results, strict=False)
+    other = (two.value.dtype for one, two in pairs if one.value.dtype != two.value.dtype)
+    return next(other, "")
 
 
 def _seconds(entry: CaseEntry) -> float:

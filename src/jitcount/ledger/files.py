@@ -1,8 +1,8 @@
-"""Files of ours: written whole or not at all, and read strictly."""
+"""Files of ours: told from other people's, and read strictly."""
 
 from __future__ import annotations
 
-import os
+import stat
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 T = TypeVar("T")
+
+_LARGEST = 2**30
+"""A compile takes about a kilobyte: no run makes a million of them."""
 
 
 class FileError(Exception):
@@ -65,23 +68,9 @@ class _Header(msgspec.Struct):
     schema: int = 0
 
 
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a file in one step: readers find the old one or the new one, whatever happens."""
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        unfinished.write_bytes(content)
-        unfinished.replace(path)
-    except BaseException as error:
-        unfinished.unlink(missing_ok=True)
-        if isinstance(error, OSError):
-            raise FileError(f"{path}: cannot be written: {error.strerror}") from None
-        raise
-
-
 def read_whole(path: Path, form: type[T], *, kind: str, schema: int) -> T:
     """Read a file of ours; `kind` and `schema` tell it from other people's and from later ones."""
-    content = _read(path)
+    content = _read(path, kind)
     header = _header(path, content, kind)
     if header.schema != schema:
         remedy = "a newer jitcount wrote it"
@@ -95,23 +84,32 @@ def read_whole(path: Path, form: type[T], *, kind: str, schema: int) -> T:
         raise FileError(f"{path}: is a {kind} that has been damaged: {_one_line(error)}") from None
 
 
-def require_replaceable(path: Path, kind: str) -> None:
-    """Refuse to write over a file that is not one of ours; better asked before a long run."""
-    if path.is_dir():
-        raise FileError(f"{path}: is a folder")
-    if not path.exists():
-        return
+def is_there(path: Path) -> bool:
+    """Whether there is anything at a path."""
     try:
-        _header(path, _read(path), kind)
-    except FileError as error:
-        raise FileError(f"{error}; it is left as it is") from None
+        return path.exists()
+    except (OSError, ValueError) as error:  # a name that is too long, a folder that is closed
+        raise FileError(f"{path}: cannot be read: {why(error)}") from None
 
 
-def _read(path: Path) -> bytes:
+def require_kind(path: Path, kind: str) -> None:
+    """Refuse what is not one of ours."""
+    _header(path, _read(path, kind), kind)
+
+
+def _read(path: Path, kind: str) -> bytes:
     try:
+        found = path.stat()
+        if stat.S_ISDIR(found.st_mode):
+            raise FileError(f"{path}: is a folder")
+        if not stat.S_ISREG(found.st_mode):  # it could be waited for without end
+            raise FileError(f"{path}: is a pipe or a device, not a file")
+        if found.st_size > _LARGEST:
+            size = f"{found.st_size / 2**30:.1f} GiB"
+            raise FileError(f"{path}: is too large to be a {kind}: {size}")
         return path.read_bytes()
-    except OSError as error:
-        raise FileError(f"{path}: cannot be read: {error.strerror}") from None
+    except (OSError, ValueError) as error:
+        raise FileError(f"{path}: cannot be read: {why(error)}") from None
 
 
 def _header(path: Path, content: bytes, kind: str) -> _Header:
@@ -128,3 +126,8 @@ def _header(path: Path, content: bytes, kind: str) -> _Header:
 
 def _one_line(error: Exception) -> str:
     return " ".join(str(error).split())
+
+
+def why(error: Exception) -> str:
+    """What the system said, without its number and the path, in one line."""
+    return getattr(error, "strerror", None) or _one_line(error)

@@ -8,7 +8,8 @@ import msgspec
 
 from jitcount.explain.compile import Compile
 from jitcount.ledger.environment import Environment
-from jitcount.ledger.files import encode, read_whole, write_whole
+from jitcount.ledger.files import encode, read_whole
+from jitcount.ledger.writing import require_replaceable, write_whole
 from jitcount.numerics.arrays import Array
 from jitcount.numerics.judging import Expected
 
@@ -76,10 +77,14 @@ def count_compiles(compiles: Iterable[Compile], *, with_eager: bool = True) -> d
 
 
 def write_ledger(path: Path, ledger: Ledger) -> None:
-    """Write the ledger of a run, whole or not at all."""
+    """Write the ledger of a run, whole or not at all, and over nothing but a ledger.
+
+    It is its owner's alone where it is new: it holds texts of static arguments.
+    """
+    require_replaceable(path, KIND)
     ordered = msgspec.structs.replace(ledger, cases=dict(sorted(ledger.cases.items())))
     text = msgspec.json.format(encode(ordered), indent=1)
-    write_whole(path, text + b"\n")
+    write_whole(path, text + b"\n", is_private=True)
 
 
 def read_ledger(path: Path) -> Ledger:

@@ -19,6 +19,7 @@ import numpy as np
 
 from jitcount._jax.jaxprs import source_of
 from jitcount._jax.origin import is_module_of_jax
+from jitcount._jax.trees import is_plain
 from jitcount.observe.functions import describe_function
 from jitcount.observe.paths import shown_path
 
@@ -98,8 +99,9 @@ def _text(value: Any, depth: int) -> str:  # noqa: PLR0911 (one line for each ty
         return f"{source.name} at {shown_path(source.file)}:{source.line}"
     if depth and isinstance(value, list | tuple | set | frozenset | dict):
         return _container_text(value, depth)
-    module = type(value).__module__
-    if is_module_of_jax(module) or module.partition(".")[0] == "numpy":
+    if isinstance(value, jax.tree_util.PyTreeDef) and not is_plain(value):
+        return f"PyTreeDef of {value.num_leaves}"  # what its nodes keep may be an array
+    if is_module_of_jax(type(value).__module__):
         return " ".join(repr(value).split())
     return _object_text(value, depth)
 

@@ -27,8 +27,9 @@ class CompileLog:
     (2, 2, {'<lambda>': 2})
     """
 
-    def __init__(self, targets: Session | None = None) -> None:
+    def __init__(self, targets: Session | None = None, *, redact: bool = False) -> None:
         self._targets = targets
+        self._redact = redact
         self._seen: list[tuple[Observation, dict[str, OnTarget]]] = []
         self._written: dict[int, Compile] = {}
 
@@ -42,7 +43,8 @@ class CompileLog:
         """All that XLA compiled, in order; what came from disk instead is marked `from_disk`."""
         for number in range(len(self._written), len(self._seen)):
             # A thread, or a finalizer, that is in here too writes out the same.
-            self._written.setdefault(number, explained(*self._seen[number]))
+            written = explained(*self._seen[number], redact=self._redact)
+            self._written.setdefault(number, written)
         return tuple(self._written[number] for number in range(len(self._written)))
 
     def count(self, function: str | None = None) -> int:

@@ -43,6 +43,9 @@ class record:  # noqa: N801 (reads as a verb where it is used, like `open`)
         keep_hlo: keep each optimised program, as text.
         timeout: how many seconds one compile for a target may take.
         progress: show on stderr how far the target compiles are, when that takes a while.
+        redact: leave out what static arguments and static fields were: that they differ is said,
+            and their names. ``JITCOUNT_REDACT=1`` in the environment does so everywhere, in the
+            errors of `freeze` and `max_compiles` too.
 
     Raises:
         ValueError: there is no such target.
@@ -56,11 +59,13 @@ class record:  # noqa: N801 (reads as a verb where it is used, like `open`)
         keep_hlo: bool = False,
         timeout: float = 600.0,
         progress: bool = False,
+        redact: bool = False,
     ) -> None:
         self._targets = _known(targets)
         self._keep_hlo = keep_hlo
         self._timeout = timeout
         self._progress = progress
+        self._redact = redact
         self._open: list[tuple[Callable[[Observation], None], Session | None]] = []
 
     def __enter__(self) -> CompileLog:
@@ -69,7 +74,7 @@ class record:  # noqa: N801 (reads as a verb where it is used, like `open`)
             session = Session(self._targets, keep_hlo=self._keep_hlo, timeout=self._timeout)
             session.begin()
             hub.supply(session.taker)
-        log = CompileLog(session)
+        log = CompileLog(session, redact=self._redact)
         listener = log.add  # one object: a bound method is a new one each time
         self._open.append((listener, session))
         hub.listen(listener)

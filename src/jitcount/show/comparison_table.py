@@ -35,6 +35,7 @@ _LEGEND = (
     "= the first ledger's bits   ≈ within the bounds, so many ulps away   ✗ a difference",
     "– unsupported there   × seconds of compiles against the first ledger's, never judged",
 )
+_LEGEND_OF_DTYPES = "int64 and the like: the first ledger's numbers, but of that dtype"
 
 
 def comparison_tables(compared: Comparison, ledgers: Mapping[str, Ledger]) -> list[Part]:
@@ -44,7 +45,8 @@ def comparison_tables(compared: Comparison, ledgers: Mapping[str, Ledger]) -> li
     parts += [_ledgers(compared, ledgers), *_changed(compared)]
     if any(cell.figures for row in compared.rows for cell in row.cells):
         parts.append(_figures(compared))
-    return [*parts, _matrix(compared), *map(Note, _LEGEND)]
+    legend = [*_LEGEND, _LEGEND_OF_DTYPES] if _has_other_dtypes(compared) else _LEGEND
+    return [*parts, _matrix(compared), *map(Note, legend)]
 
 
 def _headline(compared: Comparison) -> str:
@@ -54,12 +56,20 @@ def _headline(compared: Comparison) -> str:
 
 def _ledgers(compared: Comparison, ledgers: Mapping[str, Ledger]) -> Table:
     rows: list[Row] = []
+    has_dtypes = _has_other_dtypes(compared)
     for number, (name, ledger) in enumerate(ledgers.items()):
         same, near, median = compared.changes(number)
-        rows.append((name, str(ledger.environment), Count(same), Count(near), Ratio(median)))
-    return Table(
-        words("ledger", "where") + figures("same bits", "within bounds", "compile time"), rows
-    )
+        dtypes = [Count(compared.count(number, states.OTHER_DTYPE))] if has_dtypes else []
+        where = str(ledger.environment)
+        rows.append((name, where, Count(same), *dtypes, Count(near), Ratio(median)))
+    dtype = ["other dtype"] if has_dtypes else []
+    heads = figures("same bits", *dtype, "within bounds", "compile time")
+    return Table(words("ledger", "where") + heads, rows)
+
+
+def _has_other_dtypes(compared: Comparison) -> bool:
+    numbers = range(len(compared.names))
+    return any(compared.count(number, states.OTHER_DTYPE) for number in numbers)
 
 
 def _changed(compared: Comparison) -> list[Part]:
@@ -91,7 +101,8 @@ _MARKS = {states.SAME: "=", states.NEAR: "≈", states.WRONG: "✗", states.UNSU
 
 
 def _standing(cell: states.Cell) -> Cell:
-    standing: list[str | Figure] = [_MARKS.get(cell.state, cell.state)]
+    mark = cell.dtype if cell.state == states.OTHER_DTYPE else cell.state
+    standing: list[str | Figure] = [_MARKS.get(cell.state, mark)]
     if cell.state == states.NEAR:
         standing.append(Ulps(cell.ulps))
     if cell.compile_ratio is not None:

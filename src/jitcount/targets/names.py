@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from jitcount._nearest import did_you_mean
 from jitcount.targets.chips import CHIPS
 from jitcount.targets.chips.cpu import Cpu
 
@@ -58,7 +59,9 @@ def parse(name: str) -> Target:
     chip, colon, size = rest.partition(":")
     known = _KNOWN.get(f"{platform}:{chip}")
     if known is None:
-        raise ValueError(f"unknown target {name!r}; known are {', '.join(_KNOWN)}")
+        nearest = did_you_mean(f"{platform}:{chip}", _KNOWN)
+        known_are = f"known are {', '.join(_KNOWN)}"
+        raise ValueError(f"unknown target {name!r}; {nearest} {known_are}".replace("  ", " "))
     return Target(name, known.chip, known.chip.size_of(size, name)) if colon else known
 
 

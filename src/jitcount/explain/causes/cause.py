@@ -7,6 +7,9 @@ from typing import ClassVar
 
 import msgspec
 
+REDACTED = "<redacted>"
+"""Stands in place of a user's value that is not to be told."""
+
 
 class Kind(enum.StrEnum):
     """The kinds of cause, as users write them."""

@@ -1,3 +1,4 @@
+import asyncio
 import contextlib
 import logging
 import threading
@@ -85,6 +86,52 @@ def test_recorders_that_end_out_of_order_each_see_their_own_block() -> None:
     second.__exit__(None, None, None)
     step(X[:1])
     assert (first_log.count(), second_log.count()) == (1, 2)
+
+
+def test_one_recorder_that_is_entered_twice_keeps_two_logs() -> None:
+    recorder = jitcount.record()
+    with recorder as outer:
+        step(X)
+        with recorder as inner:
+            step(X[:2])
+        step(X[:1])
+    assert (outer.count(), inner.count()) == (3, 1)
+
+
+def test_one_recorder_in_two_threads_keeps_two_logs() -> None:
+    recorder, logs = jitcount.record(), {}
+    first_began, second_ended = threading.Event(), threading.Event()
+
+    def first() -> None:
+        with recorder as logs["first"]:
+            first_began.set()
+            second_ended.wait(60)
+            step(X[:2])
+
+    thread = threading.Thread(target=first)
+    thread.start()
+    first_began.wait(60)
+    with recorder as logs["second"]:
+        step(X)
+    second_ended.set()
+    thread.join()
+    assert {name: log.count() for name, log in logs.items()} == {"first": 2, "second": 1}
+
+
+def test_one_recorder_in_two_tasks_keeps_two_logs() -> None:
+    recorder, logs = jitcount.record(), {}
+
+    async def work(name: str, turns: int, length: int) -> None:
+        with recorder as logs[name]:
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            step(X[:length])
+
+    async def both() -> None:
+        await asyncio.gather(work("short", 1, 1), work("long", 5, 2))
+
+    asyncio.run(both())
+    assert {name: log.count() for name, log in logs.items()} == {"short": 1, "long": 2}
 
 
 def test_threads_that_compile_at_the_same_time_are_all_counted() -> None:

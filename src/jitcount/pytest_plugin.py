@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -21,8 +22,9 @@ from jitcount.recorder.log import CompileLog
 from jitcount.recorder.record import record
 from jitcount.show.costliest import costliest
 from jitcount.show.expected import differences
+from jitcount.show.parts import Note
 from jitcount.show.target_table import targets_summary
-from jitcount.show.terminal import render
+from jitcount.show.terminal import render, width
 from jitcount.targets.host import prefer_cpu
 
 if TYPE_CHECKING:
@@ -113,7 +115,8 @@ def _fail(
     headline: str, expected: Counts | None, compiles: Sequence[Compile], for_first_calls: str = ""
 ) -> NoReturn:
     shown = differences(headline, expected, compiles, for_first_calls)
-    pytest.fail(render(shown, dense=True), pytrace=False)
+    # Not to what captures a test's output, but where pytest shows it in the end.
+    pytest.fail(render(shown, width(), dense=True, stream=sys.__stdout__), pytrace=False)
 
 
 def _expected_counts(marker: pytest.Mark) -> Counts:
@@ -251,8 +254,7 @@ class Run:
             terminalreporter.write_line(render(targets_summary(self._found)))
         if self._unused:
             terminalreporter.section("fewer compiles than budgeted")
-            for line in self._unused:
-                terminalreporter.write_line(line)
+            terminalreporter.write_line(render(map(Note, self._unused)))
             terminalreporter.write_line("--compile-update takes them out of the budget")
         if self._update:
             terminalreporter.write_line(f"wrote the compile budget {self._budget_file}")

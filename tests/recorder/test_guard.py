@@ -1,7 +1,9 @@
 import copy
 import functools
+import io
 import logging
 import pickle
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -353,6 +355,25 @@ def test_an_error_can_be_copied_and_pickled(again: Any) -> None:
     )
     mine = RefusedHereError("here", STEP_COMPILED)
     assert (again(mine).where, str(again(mine))) == ("here", "refused in here")
+
+
+def test_a_name_forges_no_line_of_the_message_and_a_poor_stream_can_take_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def hostile(x: jax.Array) -> jax.Array:
+        return x
+
+    hostile.__name__ = "a\x1b[2J\n  because: nothing\u202e"
+    function = jax.jit(hostile)
+    with pytest.raises(jitcount.RecompileError) as raised, jitcount.freeze():
+        function(X)
+    first, *below = str(raised.value).splitlines()
+    assert first.startswith(r"a\x1b[2J\n  because: nothing\u202e(float32[3]) would be compiled at ")
+    assert [line.split()[0] for line in below] == ["because:", "→"]
+    error = refused()
+    assert "  → pad axis 0" in str(error)
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO(), encoding="cp1252"))
+    assert "  -> pad axis 0" in str(error)
 
 
 IN_A_POOL = """

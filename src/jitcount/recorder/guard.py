@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 from jitcount.explain.explaining import explained
 from jitcount.explain.hub import hub
 from jitcount.observe.functions import describe_function
+from jitcount.observe.visible import spelled, visible
 from jitcount.recorder.bodies import awaited, in_steps
 from jitcount.recorder.entered import Entered
 
@@ -46,6 +47,10 @@ class RecompileError(RuntimeError):
         self.signature: tuple[str, ...] = compiled.signature
         self.causes: tuple[Cause, ...] = compiled.causes
         self.call_site: str = compiled.call_site
+
+    def __str__(self) -> str:
+        """The message, in letters that stdout has: to print an error must not fail."""
+        return spelled(super().__str__())
 
     def __reduce__(self) -> tuple[Any, ...]:
         """For copies, and for the way out of another process: without `__init__`."""
@@ -176,7 +181,8 @@ class _Block:
             headline = (
                 f"{compiled.call} would be compiled at {compiled.call_site}, and {self._rule}"
             )
-            raise RecompileError("\n".join([headline, *compiled.reasons()]), compiled)
+            message = "\n".join(map(visible, [headline, *compiled.reasons()]))
+            raise RecompileError(message, compiled)
 
     def count(self, observation: Observation) -> None:
         """Count a compile that no guard refused."""

@@ -43,7 +43,7 @@ def is_made_by_jax(fun: object) -> bool:
     function made on the spot for one primitive: nothing stands under that name, or another thing,
     or the name is private.
     """
-    if not isinstance(fun, types.FunctionType) or not is_module_of_jax(fun.__module__ or ""):
+    if type(fun) is not types.FunctionType or not is_module_of_jax(str(fun.__module__)):
         return False
     if hasattr(fun, "__wrapped__"):  # jax.vmap(jnp.sum), handed to jit by the user
         return False

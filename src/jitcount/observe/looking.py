@@ -9,6 +9,7 @@ those of its type, as the interpreter holds them.
 from __future__ import annotations
 
 import types
+from collections import namedtuple
 from typing import Any
 
 from jitcount.observe.paths import is_installed
@@ -21,8 +22,13 @@ _module_of = vars(type)["__module__"].__get__
 
 MISSING = object()
 
-# What C code puts into a type for a field or an attribute: reading it runs nothing else.
-_FIELDS_IN_C = (types.GetSetDescriptorType, types.MemberDescriptorType)
+# What C code puts into a type for a field or an attribute: reading it runs nothing else. The last
+# is that of named tuples, which has no public name.
+_FIELDS_IN_C = (
+    types.GetSetDescriptorType,
+    types.MemberDescriptorType,
+    type(vars(namedtuple("_Named", "field"))["field"]),  # noqa: PYI024
+)
 
 
 def is_a(value: Any, *kinds: type) -> bool:

@@ -66,8 +66,8 @@ class Hostile:
     def method(self, x: jax.Array) -> jax.Array:
         return x + 2
 
-    @property
-    def __class__(self) -> type:  # type: ignore[misc]
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
         refuse()
         return Hostile
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import jax
@@ -22,8 +23,9 @@ from jitcount.recorder.log import CompileLog
 from jitcount.recorder.record import record
 from jitcount.show.costliest import costliest
 from jitcount.show.expected import differences
+from jitcount.show.parts import Note
 from jitcount.show.target_table import targets_summary
-from jitcount.show.terminal import render
+from jitcount.show.terminal import render, width
 from jitcount.targets.host import prefer_cpu
 
 if TYPE_CHECKING:
@@ -119,7 +121,8 @@ def _fail(
     headline: str, expected: Counts | None, compiles: Sequence[Compile], for_first_calls: str = ""
 ) -> NoReturn:
     shown = differences(headline, expected, compiles, for_first_calls)
-    pytest.fail(render(shown, dense=True), pytrace=False)
+    # Not to what captures a test's output, but where pytest shows it in the end.
+    pytest.fail(render(shown, width(), dense=True, stream=sys.__stdout__), pytrace=False)
 
 
 def _expected_counts(marker: pytest.Mark) -> Counts:
@@ -271,8 +274,7 @@ class Run:
         ):
             if lines:
                 terminalreporter.section(title)
-                for line in lines:
-                    terminalreporter.write_line(line)
+                terminalreporter.write_line(render(map(Note, lines)))
 
     def _unused(self) -> list[str]:
         """What a budget no longer needs."""

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from jax import monitoring
 
+from jitcount._jax import events
 from jitcount._jax.events import COMPILE_LOGGER, unregister
 
 if TYPE_CHECKING:
@@ -58,3 +59,33 @@ def test_the_logger_of_compiles_is_where_jax_logs_them(caplog: pytest.LogCapture
         jax.jit(lambda x: 2 * x)(np.ones(3, np.float32))
     lines = [r for r in caplog.records if r.name == COMPILE_LOGGER]
     assert [str(r.msg).split()[0] for r in lines] == ["Compiling"]
+
+
+def test_what_is_registered_is_known_and_registered_once() -> None:
+    def listener(*_: Any, **__: Any) -> None: ...
+
+    ours: events.Listener = dict.fromkeys(("scalar", "event", "event_duration"), listener)
+    before = list(map(len, listeners()))
+    assert not events.is_registered(ours)
+    events.register(ours)
+    events.register(ours)
+    assert events.is_registered(ours)
+    assert [len(now) - then for now, then in zip(listeners(), before, strict=True)] == [1, 1, 1]
+    unregister({"scalar": listener})
+    assert not events.is_registered(ours)
+    unregister(ours)
+    assert list(map(len, listeners())) == before
+
+
+def test_where_jaxs_lists_are_renamed_a_listener_is_registered_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def listener(*_: Any, **__: Any) -> None: ...
+
+    monkeypatch.setattr(events, "_LISTS", dict.fromkeys(events._LISTS, "no_such_list"))
+    before = len(listeners()[2])
+    events.register({"scalar": listener})
+    events.register({"scalar": listener})
+    assert len(listeners()[2]) == before + 1
+    unregister({"scalar": listener})
+    assert not events.is_registered({"scalar": listener})

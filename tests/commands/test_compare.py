@@ -1,6 +1,7 @@
 """``jitcount compare`` as it is read: differences first, then ledgers by cases."""
 
 import contextlib
+import json
 import os
 import re
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 
 from jitcount.cli import main
 from jitcount.ledger.ledger import Ledger, read_ledger, write_ledger
-from tests.helpers import python, running
+from tests.helpers import jitcount, python, running
 
 
 @pytest.fixture(scope="module")
@@ -121,3 +122,41 @@ print(main(["compare", *sys.argv[1:]]), "jax" in sys.modules)
 def test_comparing_imports_no_jax(ledgers: Path) -> None:
     done = python("-c", WITHOUT_JAX, "good.json", "bad.json", cwd=ledgers)
     assert (done.stdout.splitlines()[-1], done.stderr) == ("1 False", "")
+
+
+HOSTILE = "\x1b[2J\x07\r\n0 differences in 0 cases\u202e\u2028[red]"
+
+
+def test_a_hostile_ledger_forges_no_line_and_moves_no_cursor(ledgers: Path, tmp_path: Path) -> None:
+    content = json.loads((ledgers / "bad.json").read_text())
+    environment = {
+        key: value + HOSTILE if isinstance(value, str) else value
+        for key, value in content["environment"].items()
+    }
+    cases = {f"{name}{HOSTILE}": case for name, case in content["cases"].items()}
+    for case in cases.values():
+        for compiled in case["compiles"]:
+            compiled["function"] += HOSTILE
+            compiled["signature"] = [f"{one}{HOSTILE}" for one in compiled["signature"]]
+            compiled["call_site"]["text"] += HOSTILE
+    hostile = tmp_path / "evil\x1b[31m\n.json"
+    hostile.write_text(json.dumps({**content, "environment": environment, "cases": cases}))
+    finished = jitcount("compare", str(ledgers / "good.json"), str(hostile))
+    assert finished.returncode == 1, finished.stderr
+    assert r"\x1b[2J\x07\r\n0 differences in 0 cases\u202e\u2028[red]" in finished.stdout
+    assert all(line.isprintable() for line in finished.stdout.split("\n"))
+    assert not any(line.startswith("0 differences") for line in finished.stdout.split("\n"))
+    hostile.write_text('{"\x1b[2J\\n": "\x1b"}')
+    finished = jitcount("compare", str(ledgers / "good.json"), str(hostile))
+    assert (finished.returncode, finished.stderr.count("\n")) == (2, 1)
+    assert finished.stderr.rstrip("\n").isprintable()
+
+
+@pytest.mark.parametrize("columns", ["10", "400"])
+def test_a_stream_without_our_signs_gets_ascii(ledgers: Path, columns: str) -> None:
+    env = {"PYTHONIOENCODING": "ascii:strict", "PYTHONUTF8": "0", "COLUMNS": columns}
+    files = [str(ledgers / name) for name in ("good.json", "bad.json")]
+    finished = jitcount("compare", *files, env=env)
+    assert (finished.returncode, finished.stderr) == (1, "")
+    assert finished.stdout.isascii()
+    assert "\\" not in finished.stdout

@@ -102,10 +102,11 @@ def test_no_guard_counts_what_a_later_one_refuses() -> None:
 
 def state() -> dict[str, Any]:
     """Who is there, and how JAX's loggers stand."""
-    loggers = map(logging.getLogger, (events.COMPILE_LOGGER, events.DISK_LOGGER))
+    names = (events.COMPILE_LOGGER, events.DISK_LOGGER, events.PHASE_LOGGER)
+    loggers = map(logging.getLogger, names)
     return {
         "there": (hub.listeners, hub.guards, hub.takers),
-        "loggers": [(logger.level, tuple(logger.filters)) for logger in loggers],
+        "loggers": [dict(vars(logger), _cache=None) for logger in loggers],
         "modules": dict(hub.ear._modules),
     }
 
@@ -121,14 +122,13 @@ def test_what_came_is_gone_when_its_block_ends_and_jaxs_loggers_are_as_found() -
     assert within["modules"] != {}
 
 
-def test_each_logger_is_heard_only_while_its_listeners_or_guards_are_there() -> None:
-    compile_logger, disk_logger = state()["loggers"]
-    with jitcount.record():
-        assert state()["loggers"][0] != compile_logger
-        assert state()["loggers"][1] == disk_logger
-    with jitcount.freeze():
-        assert state()["loggers"][0] == compile_logger
-        assert state()["loggers"][1] != disk_logger
+@pytest.mark.parametrize("opened", [jitcount.record, jitcount.freeze])
+def test_loggers_are_heard_only_while_listeners_or_guards_are_there(opened: Any) -> None:
+    before = state()["loggers"]
+    with opened():
+        within = state()["loggers"]
+    assert all(one != two for one, two in zip(within, before, strict=True))
+    assert state()["loggers"] == before
 
 
 def test_a_listener_that_fails_fails_neither_the_program_nor_the_history() -> None:

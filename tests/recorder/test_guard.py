@@ -1,6 +1,12 @@
+import copy
+import functools
+import io
 import logging
+import pickle
+import sys
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -12,6 +18,7 @@ import jitcount
 from jitcount._jax import events, frames
 from jitcount.explain.hub import hub
 from jitcount.observe.phases import Lowerings
+from tests.helpers import STEP_COMPILED, python
 
 X = np.ones(3, np.float32)
 Y = np.ones(5, np.float32)
@@ -231,3 +238,180 @@ def test_a_limit_that_is_no_count_is_refused(limit: Any) -> None:
     with pytest.raises(ValueError, match="max_compiles takes a count of 0 or more") as raised:
         jitcount.max_compiles(limit)
     assert str(raised.value) == f"max_compiles takes a count of 0 or more; limit is {limit!r}"
+
+
+# --- One guard, entered several times -------------------------------------------------------------
+
+
+def test_a_guard_that_is_entered_twice_counts_for_both_blocks() -> None:
+    guard = jitcount.max_compiles(2)
+    with guard:
+        step(X)
+        with guard:
+            step(Y)
+        with pytest.raises(jitcount.RecompileError):
+            step(np.ones(7, np.float32))
+    step(np.ones(8, np.float32))
+
+
+def test_a_guard_that_ends_in_one_thread_holds_in_another() -> None:
+    guard = jitcount.freeze(this_thread_only=True)
+
+    def enter_and_leave() -> None:
+        with guard, pytest.raises(jitcount.RecompileError):
+            step(X)
+
+    with guard:
+        assert in_a_thread(enter_and_leave) == []
+        with pytest.raises(jitcount.RecompileError):
+            step(Y)
+    assert hub.guards == ()
+
+
+def test_a_guard_that_was_not_entered_cannot_be_left() -> None:
+    with pytest.raises(RuntimeError) as raised:
+        jitcount.freeze().__exit__(None, None, None)
+    assert str(raised.value) == "this block has ended already, or has not begun"
+
+
+# --- Functions by themselves ----------------------------------------------------------------------
+
+
+class Model:
+    def forward(self, x: jax.Array) -> jax.Array:
+        return x + 1
+
+    def __call__(self, x: jax.Array) -> jax.Array:
+        return x + 2
+
+
+def scaled(by: float, x: jax.Array) -> jax.Array:
+    return by * x
+
+
+@pytest.mark.parametrize(
+    ("function", "given", "name"),
+    [
+        (step, step, "step"),
+        (jax.jit(scaled, static_argnums=0), scaled, "scaled"),
+        (jax.jit(functools.partial(scaled, 2.0)), functools.partial(scaled, 3.0), "scaled"),
+        (jax.jit(Model().forward), Model().forward, "forward"),
+        (jax.jit(Model()), Model(), "Model"),
+        (jax.jit(lambda x: x), lambda x: x, "<lambda>"),
+        (jax.jit(jnp.sin), jnp.sin, "sin"),
+    ],
+)
+def test_a_function_stands_for_its_name(function: Any, given: Any, name: str) -> None:
+    args = (2.0, X) if given is scaled else (X,)
+    with jitcount.max_compiles(0, "another"), jitcount.record() as log:
+        function(*args)
+    assert log.counts() == {name: 1}
+    jax.clear_caches()
+    with pytest.raises(jitcount.RecompileError) as raised, jitcount.max_compiles(0, given):
+        function(*args)
+    assert f"allows no compile of {name} here" in str(raised.value)
+
+
+def test_what_is_no_function_is_refused() -> None:
+    with pytest.raises(TypeError) as raised:
+        jitcount.max_compiles(0, 3)  # type: ignore[arg-type]
+    assert str(raised.value) == "max_compiles takes a function or its name; function is 3"
+
+
+# --- The error, elsewhere -------------------------------------------------------------------------
+
+
+class RefusedHereError(jitcount.RecompileError):
+    def __init__(self, where: str, compiled: Any) -> None:
+        super().__init__(f"refused in {where}", compiled)
+        self.where = where
+
+
+def pickled(protocol: int, error: Exception) -> Any:
+    return pickle.loads(pickle.dumps(error, protocol))  # noqa: S301
+
+
+def refused() -> jitcount.RecompileError:
+    step(X)
+    with pytest.raises(jitcount.RecompileError) as raised, jitcount.freeze():
+        step(Y)
+    return raised.value
+
+
+@pytest.mark.parametrize(
+    "again",
+    [copy.copy, copy.deepcopy, *(functools.partial(pickled, n) for n in (2, 5))],
+    ids=["copy", "deepcopy", "pickle 2", "pickle 5"],
+)
+def test_an_error_can_be_copied_and_pickled(again: Any) -> None:
+    error = refused()
+    error.add_note("in the second batch")
+    other = again(error)
+    assert (type(other), other.args, vars(other)) == (type(error), error.args, vars(error))
+    assert other.__notes__[-1] == "in the second batch"
+    assert (other.call_site.line, str(other.causes[0])) == (
+        error.call_site.line,  # type: ignore[attr-defined]
+        str(error.causes[0]),
+    )
+    mine = RefusedHereError("here", STEP_COMPILED)
+    assert (again(mine).where, str(again(mine))) == ("here", "refused in here")
+
+
+def test_a_name_forges_no_line_of_the_message_and_a_poor_stream_can_take_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def hostile(x: jax.Array) -> jax.Array:
+        return x
+
+    hostile.__name__ = "a\x1b[2J\n  because: nothing\u202e"
+    function = jax.jit(hostile)
+    with pytest.raises(jitcount.RecompileError) as raised, jitcount.freeze():
+        function(X)
+    first, *below = str(raised.value).splitlines()
+    assert first.startswith(r"a\x1b[2J\n  because: nothing\u202e(float32[3]) would be compiled at ")
+    assert [line.split()[0] for line in below] == ["because:", "→"]
+    error = refused()
+    assert "  → pad axis 0" in str(error)
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO(), encoding="cp1252"))
+    assert "  -> pad axis 0" in str(error)
+
+
+IN_A_POOL = """
+import multiprocessing, sys
+from concurrent.futures import ProcessPoolExecutor
+import jax, numpy as np, jitcount
+
+@jax.jit
+def step(x):
+    return 2 * x
+
+def work(n):
+    with jitcount.freeze():
+        step(np.ones(n, np.float32))
+
+def show(call):
+    try:
+        call()
+    except jitcount.RecompileError as error:
+        print(error.function, error.signature, error.causes[0], error.call_site.line)
+        print(str(error).splitlines()[1])
+
+if __name__ == "__main__":
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, mp_context=spawn) as pool:
+        show(pool.submit(work, 3).result)
+    with spawn.Pool(1) as pool:
+        show(lambda: pool.map(work, [4]))
+"""
+
+
+def test_an_error_comes_out_of_a_pool_of_processes(tmp_path: Path) -> None:
+    script = tmp_path / "pools.py"
+    script.write_text(IN_A_POOL)
+    finished = python(str(script), timeout=120)
+    assert finished.stdout.splitlines() == [
+        "step ('float32[3]',) first call of step 12",
+        "  because: first call of step",
+        "step ('float32[4]',) first call of step 12",
+        "  because: first call of step",
+    ], finished.stderr

@@ -1,6 +1,8 @@
+import asyncio
 import contextlib
 import logging
 import threading
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
@@ -85,6 +87,52 @@ def test_recorders_that_end_out_of_order_each_see_their_own_block() -> None:
     second.__exit__(None, None, None)
     step(X[:1])
     assert (first_log.count(), second_log.count()) == (1, 2)
+
+
+def test_one_recorder_that_is_entered_twice_keeps_two_logs() -> None:
+    recorder = jitcount.record()
+    with recorder as outer:
+        step(X)
+        with recorder as inner:
+            step(X[:2])
+        step(X[:1])
+    assert (outer.count(), inner.count()) == (3, 1)
+
+
+def test_one_recorder_in_two_threads_keeps_two_logs() -> None:
+    recorder, logs = jitcount.record(), {}
+    first_began, second_ended = threading.Event(), threading.Event()
+
+    def first() -> None:
+        with recorder as logs["first"]:
+            first_began.set()
+            second_ended.wait(60)
+            step(X[:2])
+
+    thread = threading.Thread(target=first)
+    thread.start()
+    first_began.wait(60)
+    with recorder as logs["second"]:
+        step(X)
+    second_ended.set()
+    thread.join()
+    assert {name: log.count() for name, log in logs.items()} == {"first": 2, "second": 1}
+
+
+def test_one_recorder_in_two_tasks_keeps_two_logs() -> None:
+    recorder, logs = jitcount.record(), {}
+
+    async def work(name: str, turns: int, length: int) -> None:
+        with recorder as logs[name]:
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            step(X[:length])
+
+    async def both() -> None:
+        await asyncio.gather(work("short", 1, 1), work("long", 5, 2))
+
+    asyncio.run(both())
+    assert {name: log.count() for name, log in logs.items()} == {"short": 1, "long": 2}
 
 
 def test_threads_that_compile_at_the_same_time_are_all_counted() -> None:
@@ -185,14 +233,16 @@ def test_a_program_from_the_persistent_cache_is_not_a_compile() -> None:
 def state_of_jax() -> dict[str, Any]:
     from jax._src import monitoring as private  # noqa: PLC0415
 
-    logger = logging.getLogger(events.COMPILE_LOGGER)
+    loggers = [
+        logging.getLogger(name)
+        for name in ("jax", events.COMPILE_LOGGER, events.DISK_LOGGER, events.PHASE_LOGGER)
+    ]
     return {
         "events": private.get_event_listeners(),
         "durations": private.get_event_duration_listeners(),
         "scalars": list(private._scalar_listeners),
-        "level": logger.level,
-        "filters": list(logger.filters),
-        "handlers": list(logger.handlers),
+        "loggers": [dict(vars(logger), _cache=None) for logger in loggers],
+        "levels": [(one.level, list(one.filters), list(one.handlers)) for one in loggers],
         "log_compiles": jax.config.values["jax_log_compiles"],
     }
 
@@ -201,7 +251,8 @@ def test_jax_is_left_as_it_was_found() -> None:
     before = state_of_jax()
     with jitcount.record(), jitcount.record():
         step(X)
-        assert state_of_jax()["filters"] != before["filters"]
+        assert state_of_jax()["loggers"] != before["loggers"]
+        assert state_of_jax()["levels"] == before["levels"]
     assert state_of_jax() == before
 
 
@@ -214,20 +265,81 @@ def test_an_exception_in_the_block_leaves_jax_as_it_was_found() -> None:
     assert log.counts() == {"step": 1}
 
 
-def test_listeners_that_someone_else_cleared_are_no_error() -> None:
+def cleared_by_jax() -> None:
+    monitoring.clear_event_listeners()
+
+
+def cleared_all() -> None:
+    """As JAX means to, and as a release may do."""
     from jax._src import monitoring as private  # noqa: PLC0415
 
-    lists = {
-        name: list(getattr(private, name))
-        for name in ("_event_listeners", "_event_duration_secs_listeners", "_scalar_listeners")
-    }
-    with jitcount.record():
-        monitoring.clear_event_listeners()
-    with jitcount.record() as log:
-        step(X)
+    monitoring.clear_event_listeners()
+    private._scalar_listeners.clear()
+
+
+def taken_out_one_by_one() -> None:
+    from jax._src import monitoring as private  # noqa: PLC0415
+
+    for listener in private.get_event_duration_listeners():
+        private._event_duration_secs_listeners.remove(listener)
+
+
+@pytest.fixture
+def listeners_of_others() -> Iterator[None]:
+    """Are put back: the tests' own plugins may listen."""
+    from jax._src import monitoring as private  # noqa: PLC0415
+
+    names = ("_event_listeners", "_event_duration_secs_listeners", "_scalar_listeners")
+    lists = {name: list(getattr(private, name)) for name in names}
+    yield
     for name, listeners in lists.items():
         setattr(private, name, listeners)
+
+
+CLEARINGS = [cleared_by_jax, cleared_all, taken_out_one_by_one]
+
+
+@pytest.mark.usefixtures("listeners_of_others")
+@pytest.mark.parametrize("clear", CLEARINGS)
+def test_listeners_that_the_program_clears_are_there_again(clear: Callable[[], None]) -> None:
+    clear()
+    with jitcount.record() as log:
+        step(X)
+        clear()
+        step(X[:2])
+        jnp.sin(jax.device_put(X))
+        clear()
+        ahead = step.lower(X[:1])
+        clear()
+        ahead.compile()
+    assert log.counts() == {"step": 3, "sin": 1}
+    assert all(c.compile_s > 0 for c in log.compiles)
+    with jitcount.record() as log:
+        step(np.ones(5, np.float32))
     assert log.counts() == {"step": 1}
+    clear()
+    with jitcount.freeze():
+        clear()
+        with pytest.raises(jitcount.RecompileError):
+            step(np.ones(6, np.float32))
+
+
+@pytest.mark.two_devices
+@pytest.mark.usefixtures("listeners_of_others")
+@pytest.mark.parametrize("clear", CLEARINGS)
+def test_a_compile_without_a_trace_counts_after_such_a_clearing(clear: Callable[[], None]) -> None:
+    there = [jax.device_put(X, device) for device in jax.devices()[:2]]
+    step(there[0])
+    with jitcount.record() as log:
+        clear()
+        step(there[1])
+    assert log.counts() == {"step": 1}
+    jax.clear_caches()
+    step(there[0])
+    with jitcount.freeze():
+        clear()
+        with pytest.raises(jitcount.RecompileError):
+            step(there[1])
 
 
 def test_nothing_is_printed(capfd: pytest.CaptureFixture[str]) -> None:
@@ -250,15 +362,30 @@ def test_a_user_who_wants_the_lines_still_gets_them(caplog: pytest.LogCaptureFix
     assert lines[0].startswith("Compiling jit(step) with global shapes and types")
 
 
-def test_a_level_that_the_user_sets_in_the_block_stays() -> None:
-    logger = logging.getLogger(events.COMPILE_LOGGER)
+@pytest.mark.parametrize("level", [logging.DEBUG, logging.INFO, logging.ERROR])
+@pytest.mark.parametrize(
+    "name", ["jax", events.COMPILE_LOGGER, events.DISK_LOGGER, events.PHASE_LOGGER]
+)
+def test_a_level_that_the_user_sets_in_the_block_stays(name: str, level: int) -> None:
+    logger = logging.getLogger(name)
     before = logger.level
     try:
-        with jitcount.record():
-            logger.setLevel(logging.ERROR)
-        assert logger.level == logging.ERROR
+        with jitcount.record(), jitcount.max_compiles(9):
+            logger.setLevel(level)
+            assert logger.getEffectiveLevel() == level
+            step(X)
+        assert logger.level == level
     finally:
         logger.setLevel(before)
+
+
+def test_lines_that_the_user_asks_for_in_the_block_are_there(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with jitcount.record(), caplog.at_level(logging.DEBUG, events.COMPILE_LOGGER):
+        step(X)
+    lines = [r.getMessage() for r in caplog.records if r.name == events.COMPILE_LOGGER]
+    assert [line.split()[:2] for line in lines] == [["Compiling", "jit(step)"]]
 
 
 def test_an_observer_that_fails_does_not_fail_the_program(

@@ -1,3 +1,6 @@
+import io
+import sys
+
 import pytest
 from msgspec.structs import replace
 
@@ -6,6 +9,7 @@ from jitcount.explain.causes.functions import FirstCall
 from jitcount.explain.compile import Compile
 from jitcount.observe.array_type import ArrayType
 from jitcount.observe.call_site import CallSite
+from jitcount.recorder.log import CompileLog
 from jitcount.show import log_table
 from jitcount.show.parts import Column, Heading, Seconds, Table
 from jitcount.show.terminal import render
@@ -135,3 +139,24 @@ def test_brackets_are_not_taken_for_markup() -> None:
     tagged = replace(SUM, function="[bold]f[/bold]", signature=("key<fry>[]",))
     assert "[bold]f[/bold]" in log_of(tagged)
     assert "key<fry>[]" in log_of(tagged)
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252", "latin-1", "utf-8", None])
+@pytest.mark.parametrize("columns", ["10", "80", "400"])
+def test_a_log_can_be_printed_anywhere(
+    monkeypatch: pytest.MonkeyPatch, encoding: str | None, columns: str
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    text = "größe → 大\x1b[31m\n"
+    hostile = replace(AGAIN, function=text, call_site=CallSite(text), signature=(text,))
+    log = CompileLog()
+    log._written = dict(enumerate((SUM, hostile, ADD)))
+    log._seen = [None] * 3  # type: ignore[list-item]
+    stream = io.TextIOWrapper(io.BytesIO(), encoding=encoding) if encoding else io.StringIO()
+    monkeypatch.setattr(sys, "stdout", stream)
+    print(log, flush=True)  # noqa: T201
+    stream.seek(0)
+    shown = stream.read()
+    assert "\x1b" not in shown
+    assert ("─" in shown) is (encoding in {"utf-8", None})
+    assert ("->" in shown) is (encoding not in {"utf-8", None})

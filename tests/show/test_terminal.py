@@ -1,5 +1,11 @@
 """Parts as text: where blank lines stand, and what a table looks like that fits, or does not."""
 
+import io
+import random
+import sys
+import unicodedata
+from typing import TextIO
+
 import pytest
 
 from jitcount.show.parts import (
@@ -102,3 +108,104 @@ print("rich" in sys.modules)
 def test_only_a_table_that_does_not_fit_loads_rich(columns: int, is_loaded: str) -> None:
     code = WHETHER_RICH_IS_LOADED.format(columns)
     assert python("-c", code).stdout == is_loaded
+
+
+# --- Any width, any stream ------------------------------------------------------------------------
+
+TEXTS = (
+    "step",
+    "",
+    "axis 0 of x went from 3 to 5: float32[3] became float32[5]",
+    "/a/very/long/path/without/any/blank/" * 4,
+    "größe 大きさ e\u0301 → × … – ≈ ✗",
+    "\x1b[2J\x07\r\nFORGED\tline\u2028\u202e\ud800",
+    "[red]not markup[/] [/] [link=x] :smile: \\[",
+)
+FIGURES = (Seconds(0.0000451), Seconds(None), Bytes(36864), Ratio(1.357), Count(10**9), Share(None))
+ENCODINGS = ("utf-8", "ascii", "cp1252", "latin-1", "cp437", None)
+
+
+def stream_of(encoding: str | None) -> TextIO:
+    return io.TextIOWrapper(io.BytesIO(), encoding=encoding) if encoding else io.StringIO()
+
+
+def columns_of(line: str) -> int:
+    wide = (1 + (unicodedata.east_asian_width(c) in "WF") for c in line if not is_mark(c))
+    return sum(wide)
+
+
+def is_mark(character: str) -> bool:
+    return unicodedata.category(character) == "Mn"
+
+
+def a_table(chance: random.Random) -> Table:
+    names = [chance.choice(TEXTS) for _ in range(chance.randint(1, 7))]
+    are_figures = [chance.random() < 0.4 for _ in names]
+    columns = [
+        c for n, f in zip(names, are_figures, strict=True) for c in (figures if f else words)(n)
+    ]
+    rows = [
+        tuple(chance.choice(FIGURES if is_figure else TEXTS) for is_figure in are_figures)
+        for _ in range(chance.randint(0, 3))
+    ]
+    return Table(columns, rows, left_out=chance.choice(TEXTS))
+
+
+def test_tables_of_every_width_fit_and_every_stream_can_take_them() -> None:
+    chance = random.Random(12)  # noqa: S311
+    for width in (*range(10, 100), *range(10, 100), *range(100, 401, 20), 1, 2, 9):
+        table, encoding = a_table(chance), chance.choice(ENCODINGS)
+        notes: list[Part] = [Heading(chance.choice(TEXTS)), Note(chance.choice(TEXTS), depth=1)]
+        shown = render([table], width, stream=stream_of(encoding))
+        below = [] if not table.left_out else shown.splitlines()[-1:]
+        lines = shown.split("\n")[: -1 if below else None]
+        assert max(map(columns_of, lines)) <= max(width, 2), (width, shown)
+        whole = render([*notes, table], width, stream=stream_of(encoding))
+        whole.encode(encoding or "utf-8")
+        assert all(line.isprintable() or "\u00a0" in line for line in whole.split("\n"))
+        assert len(whole.split("\n")) == len(lines) + len(below) + 2 + 1
+
+
+def test_what_looks_like_markup_or_an_emoji_is_neither_where_a_table_is_folded() -> None:
+    table = Table(words("name", "[b]"), [("[red]x[/] :smile:", "a" * 30)])
+    shown = render([table], 40)
+    assert "[red]x[/]" in shown
+    assert ":smile:" in shown
+    assert "[b]" in shown
+
+
+def test_where_there_is_no_room_for_columns_cells_stand_one_below_the_other() -> None:
+    table = Table(words("name", "place") + figures("time"), [("step", "a.py:3", Seconds(0.25))])
+    assert render([table], 12).splitlines() == [
+        "────────────",
+        "name: step",
+        "place: a.py:",
+        "3",
+        "time: 250 ms",
+    ]
+
+
+def test_without_box_drawing_a_rule_is_made_of_hyphens() -> None:
+    shown = SHOWN.replace("─", "-")
+    assert render([TABLE], 80, stream=stream_of("cp1252")) == shown
+    folded = Table(words("name") + figures("time"), [("abcdefghij", Seconds(0.25))])
+    lines = render([folded], 13, stream=stream_of("ascii")).splitlines()
+    assert lines == ["name     time", "-------------", "abcd   250 ms", "efgh", "ij"]
+
+
+@pytest.mark.parametrize("columns", ["²", "-3", "0", "", "9" * 5000, "ten", " 80"])
+def test_columns_that_are_no_number_are_none(monkeypatch: pytest.MonkeyPatch, columns: str) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    monkeypatch.setattr(sys, "stdout", io.StringIO())
+    assert render([TABLE]) == SHOWN
+
+
+def test_without_a_stream_or_with_a_closed_one_text_is_as_long_as_it_wants(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    closed = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
+    closed.close()
+    for stream in (None, closed, io.StringIO()):
+        monkeypatch.setattr(sys, "stdout", stream)
+        assert render([TABLE]) == SHOWN

@@ -29,6 +29,11 @@ COMPILE_LOGGER = "jax._src.interpreters.pxla"
 # before a program that is not on disk is compiled. Without it a guard speaks after that compile.
 DISK_LOGGER = "jax._src.compiler"
 
+# The logger of the lines "Finished ... in ... sec". JAX asks whether they are wanted at the end of
+# each phase, just before it tells its listeners: the last moment to be one of them again, where the
+# program has called `jax.monitoring.clear_event_listeners`.
+PHASE_LOGGER = "jax._src.dispatch"
+
 
 def avals_in(line: logging.LogRecord) -> Sequence[Any] | None:
     """The avals in a line "Compiling ..."; None for other lines."""
@@ -74,10 +79,15 @@ Listener = dict[str, "Callable[..., None]"]
 
 def register(listener: Listener) -> None:
     """Listen to JAX; what listens already is not registered twice."""
-    unregister(listener)
-    monitoring.register_scalar_listener(listener["scalar"])
-    monitoring.register_event_listener(listener["event"])
-    monitoring.register_event_duration_secs_listener(listener["event_duration"])
+    by_kind: dict[str, Callable[[Any], None]] = {
+        "scalar": monitoring.register_scalar_listener,
+        "event": monitoring.register_event_listener,
+        "event_duration": monitoring.register_event_duration_secs_listener,
+    }
+    for kind, callback in listener.items():
+        if not _has(kind, callback):
+            by_kind[kind](callback)
+            _told.append((kind, callback))
 
 
 def unregister(listener: Listener) -> None:
@@ -86,6 +96,7 @@ def unregister(listener: Listener) -> None:
     Unregistering became public in 0.8.1; before, the same functions are there with a leading
     underscore and another ending. `jax.monitoring.clear_event_listeners` may have been called.
     """
+    _told[:] = [one for one in _told if one not in listener.items()]
     for kind, callback in listener.items():
         public = getattr(monitoring, f"unregister_{kind}_listener", None)
         if public is None:
@@ -97,5 +108,25 @@ def unregister(listener: Listener) -> None:
 
 
 def is_registered(listener: Listener) -> bool:
-    """Whether JAX still has it: `clear_event_listeners` takes all away."""
-    return listener["event_duration"] in _monitoring.get_event_duration_listeners()
+    """Whether JAX still has all of it: `clear_event_listeners` takes it away."""
+    return all(_has(kind, callback) for kind, callback in listener.items())
+
+
+# JAX gives copies of two of these lists, and none of the third. In a release that renames one, what
+# was registered once is taken as registered: that someone has cleared it away is not seen.
+_LISTS = {
+    "scalar": "_scalar_listeners",
+    "event": "_event_listeners",
+    "event_duration": "_event_duration_secs_listeners",
+}
+
+
+_told: list[tuple[str, Callable[..., None]]] = []
+"""What was registered, whether it still is or not."""
+
+
+def _has(kind: str, callback: Callable[..., None]) -> bool:
+    registered = getattr(_monitoring, _LISTS[kind], None)
+    if registered is None:
+        return (kind, callback) in _told
+    return any(one is callback for one in registered)

@@ -10,10 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from jitcount._jax.origin import JAX_DIRECTORIES
+from jitcount._jax.origin import JAX_DIRECTORIES, is_module_of_jax
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+_module_of = vars(type)["__module__"].__get__  # a metaclass of the user's may have another
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,8 @@ def source_of(jaxpr: object) -> Source | None:
 
     JAX writes it as ``step at /home/me/train.py:42``.
     """
+    if not is_module_of_jax(str(_module_of(type(jaxpr)))):  # the user's: none of its code is run
+        return None
     info = getattr(getattr(jaxpr, "jaxpr", jaxpr), "debug_info", None)
     text = getattr(info, "func_src_info", None)
     if not text:

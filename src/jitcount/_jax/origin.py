@@ -22,7 +22,10 @@ def _packages() -> Path:
 
 _PACKAGES = _packages()
 
-JAX_DIRECTORIES = tuple(f"{_PACKAGES / name}{os.sep}" for name in ("jax", "jaxlib"))
+PACKAGES = ("jax", "jaxlib")
+"""By name, what JAX comes in."""
+
+JAX_DIRECTORIES = tuple(f"{_PACKAGES / name}{os.sep}" for name in PACKAGES)
 """Where JAX is installed; ``jaxtyping`` beside it begins with the same letters, and is not JAX."""
 
 
@@ -32,7 +35,7 @@ def is_module_of_jax(name: str) -> bool:
     >>> is_module_of_jax("jax.numpy"), is_module_of_jax("jaxtyping")
     (True, False)
     """
-    return name.partition(".")[0] in {"jax", "jaxlib"}
+    return name.partition(".")[0] in PACKAGES
 
 
 def is_made_by_jax(fun: object) -> bool:
@@ -43,7 +46,7 @@ def is_made_by_jax(fun: object) -> bool:
     function made on the spot for one primitive: nothing stands under that name, or another thing,
     or the name is private.
     """
-    if not isinstance(fun, types.FunctionType) or not is_module_of_jax(fun.__module__ or ""):
+    if type(fun) is not types.FunctionType or not is_module_of_jax(str(fun.__module__)):
         return False
     if hasattr(fun, "__wrapped__"):  # jax.vmap(jnp.sum), handed to jit by the user
         return False

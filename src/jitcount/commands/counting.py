@@ -17,8 +17,9 @@ from jitcount.ledger.ledger import CaseEntry, Ledger, write_ledger
 from jitcount.recorder.log import CompileLog
 from jitcount.recorder.record import record
 from jitcount.show.log_table import log_table
+from jitcount.show.parts import Note
 from jitcount.show.target_table import target_tables
-from jitcount.show.terminal import render, width
+from jitcount.show.terminal import render
 from jitcount.show.text import seconds
 
 if TYPE_CHECKING:
@@ -68,7 +69,8 @@ def _show_live(observation: Observation, *, redact: bool) -> None:
     if why and not compiled.from_disk:
         reasons = "; ".join(sentences(why))
         where = f"{compiled.call} at {compiled.call_site}"
-        _say(f"jitcount: {where}, {seconds(compiled.total_s)}: {reasons}")
+        line = f"jitcount: {where}, {seconds(compiled.total_s)}: {reasons}"
+        _say(render([Note(line)], stream=sys.stderr))
 
 
 def summarise_at_exit() -> CompileLog:
@@ -80,7 +82,7 @@ def summarise_at_exit() -> CompileLog:
 
 def _say_log(log: CompileLog, *, whole: bool = False) -> None:
     parts = [*log_table(log.compiles, whole=whole), *target_tables(log.compiles)]
-    _say(render(parts, width(sys.stderr)))
+    _say(render(parts, stream=sys.stderr))
 
 
 def _say(text: str) -> None:

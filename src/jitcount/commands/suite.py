@@ -13,6 +13,7 @@ from jitcount.ledger.files import FileError
 from jitcount.ledger.findings import findings
 from jitcount.ledger.writing import require_replaceable
 from jitcount.recorder.record import record
+from jitcount.show.parts import Note
 from jitcount.show.progress import progress
 from jitcount.show.suite_table import suite_table
 from jitcount.show.terminal import render
@@ -45,7 +46,7 @@ def main(asked: argparse.Namespace) -> int:
     except (FileError, ValueError, ImportError, RuntimeError) as error:
         # ValueError, ImportError: a target; RuntimeError: a backend that does not start
         asked.parser.error(" ".join(str(error).split()))
-    print(where, file=sys.stderr)  # noqa: T201
+    print(render([Note(str(where))], stream=sys.stderr), file=sys.stderr)  # noqa: T201
     begin = time.perf_counter()
     with progress("suite", len(cases)) as step:
         found = run_suite(

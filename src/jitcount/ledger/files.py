@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import stat
+import sys
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
 from jitcount.observe.call_site import CallSite
+from jitcount.observe.visible import encoding_of, spelled, visible
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,6 +22,9 @@ _LARGEST = 2**30
 
 class FileError(Exception):
     """A file that cannot be used; its text is one line that says which, and why."""
+
+    def __str__(self) -> str:
+        return spelled(visible(super().__str__()), encoding_of(sys.stderr))
 
 
 class _Site(msgspec.Struct, forbid_unknown_fields=True):

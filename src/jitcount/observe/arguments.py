@@ -6,6 +6,7 @@ import inspect
 from typing import TYPE_CHECKING, Any
 
 from jitcount.observe.functions import token
+from jitcount.observe.looking import is_a, type_name
 from jitcount.observe.statics import Static, describe_static
 from jitcount.observe.trees import Node, walk
 from jitcount.observe.values import ARRAYS, Leaf, describe_leaf
@@ -29,7 +30,7 @@ def arguments_of(call: UserCall) -> dict[str, Leaf | Static | Node]:
 
 
 def _array_or_static(leaf: Any) -> Leaf | Static:
-    return describe_leaf(leaf) if isinstance(leaf, ARRAYS) else describe_static(leaf)
+    return describe_leaf(leaf) if is_a(leaf, *ARRAYS) else describe_static(leaf)
 
 
 def _arguments(call: UserCall) -> Iterator[tuple[str, Any, bool]]:
@@ -41,7 +42,7 @@ def _arguments(call: UserCall) -> Iterator[tuple[str, Any, bool]]:
     for name, value in sorted(call.kwargs.items()):
         yield name, value, name in call.static_argnames
     if call.only_arrays_are_traced and not inspect.isroutine(call.fun):
-        yield type(call.fun).__name__, call.fun, False  # a module of equinox's is called
+        yield type_name(call.fun), call.fun, False  # a module of equinox's is called
 
 
 def _positional_names(call: UserCall) -> tuple[list[str], str]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from jitcount._jax.origin import JAX_DIRECTORIES
+from jitcount.observe.looking import is_a, look, module_of_type, name_of_type, type_name
 from jitcount.observe.paths import is_installed, shown_path
 
 if TYPE_CHECKING:
@@ -73,10 +74,11 @@ def describe_function(fun: Any, identity: Any = None) -> Function:
     known = _described.get(number)
     if known is None:
         inner = unwrapped(fun)
-        code = getattr(inner, "__code__", None)
+        code = look(inner, "__code__")
+        code = code if type(code) is types.CodeType else None
         place = f"{shown_path(code.co_filename)}:{code.co_firstlineno}" if code else ""
         known = Function(
-            name=getattr(inner, "__name__", None) or type(inner).__name__,
+            name=_name(inner) or type_name(inner),
             kind=_kind(fun, inner),
             place=place,
             sources=_sources(fun, _DEPTH),
@@ -91,12 +93,23 @@ def describe_function(fun: Any, identity: Any = None) -> Function:
     return known
 
 
+def _name(fun: Any) -> str:
+    """What a function calls itself; a class has its name elsewhere than its objects."""
+    name = name_of_type(fun).rpartition(".")[2] if is_a(fun, type) else look(fun, "__name__")
+    return plain_text(name)
+
+
+def plain_text(text: Any) -> str:
+    """A text, if it is one."""
+    return str.__str__(text) if is_a(text, str) else ""
+
+
 def _around(fun: Any, inner: Any) -> str:
     """What stands around a function: one of JAX's transformations, or a decorator's wrapper."""
-    if fun is inner or not isinstance(fun, types.FunctionType):
+    if fun is inner or type(fun) is not types.FunctionType:
         return ""
     if fun.__code__.co_name in _BOUNDARIES:  # around the transformation, whatever it says it wraps
-        held = (value for value in _closed_over(fun) if isinstance(value, types.FunctionType))
+        held = (value for value in _closed_over(fun) if type(value) is types.FunctionType)
         fun = next(held, fun)
     code = fun.__code__
     is_jaxs = code.co_filename.startswith(JAX_DIRECTORIES)
@@ -115,11 +128,11 @@ def describe_body(jaxpr: Any, source: Source) -> Function:
 def unwrapped(fun: Any) -> Any:
     """The function that a person wrote, under partials, methods and wrappers."""
     for _ in range(_DEPTH):
-        if isinstance(fun, functools.partial):
+        if is_a(fun, functools.partial):
             fun = fun.func
-        elif isinstance(fun, types.MethodType):
+        elif type(fun) is types.MethodType:
             fun = fun.__func__
-        elif (wrapped := getattr(fun, "__wrapped__", None)) is not None and wrapped is not fun:
+        elif (wrapped := look(fun, "__wrapped__")) is not None and wrapped is not fun:
             fun = wrapped
         else:
             break
@@ -127,13 +140,13 @@ def unwrapped(fun: Any) -> Any:
 
 
 def _kind(fun: Any, inner: Any) -> str:
-    if isinstance(fun, functools.partial):
+    if is_a(fun, functools.partial):
         return "partial"
-    if isinstance(fun, types.MethodType):
+    if type(fun) is types.MethodType:
         return "method"
-    if getattr(inner, "__name__", "") == "<lambda>":
+    if _name(inner) == "<lambda>":
         return "lambda"
-    if not isinstance(inner, types.FunctionType):
+    if type(inner) is not types.FunctionType:
         return "callable"
     return "closure" if inner.__closure__ else "function"
 
@@ -142,23 +155,26 @@ def _sources(fun: Any, depth: int) -> tuple[object, ...]:
     """All places that a function is made of; a wrapper's closure tells what it wraps."""
     if depth == 0:
         return ()
-    if isinstance(fun, functools.partial):
+    if is_a(fun, functools.partial):
         held = (fun.func, *fun.args, *fun.keywords.values())
         return ("partial", *_sources_of_functions(held, depth))
-    if isinstance(fun, types.MethodType):
-        owner = type(fun.__self__)
-        return (owner.__module__, owner.__qualname__, *_sources(fun.__func__, depth - 1))
+    if type(fun) is types.MethodType:
+        return (*_source_of_type(fun.__self__), *_sources(fun.__func__, depth - 1))
     found: list[object] = []
-    if isinstance(fun, types.FunctionType):
+    if type(fun) is types.FunctionType:
         code = fun.__code__
         # Two lambdas of one line have other code; one lambda in a loop has the same.
         found += [code.co_filename, code.co_firstlineno, fun.__qualname__, hash(code)]
         found += _sources_of_functions(_closed_over(fun), depth)
     else:
-        found += [type(fun).__module__, type(fun).__qualname__]
-    if (wrapped := getattr(fun, "__wrapped__", None)) is not None and wrapped is not fun:
+        found += _source_of_type(fun)
+    if (wrapped := look(fun, "__wrapped__")) is not None and wrapped is not fun:
         found += _sources(wrapped, depth - 1)
     return tuple(found)
+
+
+def _source_of_type(value: Any) -> list[str]:
+    return [module_of_type(type(value)), name_of_type(type(value))]
 
 
 def _closed_over(fun: types.FunctionType) -> list[Any]:
@@ -173,7 +189,7 @@ def _closed_over(fun: types.FunctionType) -> list[Any]:
 
 def _sources_of_functions(values: Any, depth: int) -> list[object]:
     functions = (types.FunctionType, types.MethodType, functools.partial)
-    return [_sources(value, depth - 1) for value in values if isinstance(value, functions)]
+    return [_sources(value, depth - 1) for value in values if is_a(value, *functions)]
 
 
 _tokens: dict[int, tuple[weakref.ref[Any], int]] = {}
@@ -190,7 +206,7 @@ def token(value: Any) -> int:
 
     An `id` is given again when the object is gone; a weak reference tells.
     """
-    if isinstance(value, types.MethodType):  # made anew at each access
+    if type(value) is types.MethodType:  # made anew at each access
         return hash((token(value.__self__), token(value.__func__)))
     key = id(value)
     known = _tokens.get(key)

@@ -1,48 +1,75 @@
 """Hears lines of JAX's own logging, and lets none through that was not meant for the terminal.
 
 Settings like `jax_log_compiles` raise such lines from DEBUG to WARNING. We leave the settings
-alone, since a user may want the lines on the terminal, or not: the logger is opened down to DEBUG,
-the line's arguments are read, and it goes on just when it would have gone without us.
+alone, and the logger's level, filters and handlers, too, since all of them are the user's, who may
+change them while we listen. Two methods of the logger are replaced instead: the one that is asked
+whether a line is wanted, and the one that handles it. A line goes on just when it would have gone
+without us.
 """
 
 from __future__ import annotations
 
+import functools
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-class Lines(logging.Filter):
-    """The lines of one logger, told to `on_line` in the thread that logs, while they are heard."""
+class Lines:
+    """The lines of one logger, told to `on_line` in the thread that logs, while they are heard.
 
-    def __init__(self, logger: str, on_line: Callable[[logging.LogRecord], None]) -> None:
-        super().__init__()
+    Args:
+        logger: its name.
+        before: called before JAX asks whether a line is wanted.
+        on_line: called with each line; without it, no line is made for us.
+    """
+
+    def __init__(
+        self,
+        logger: str,
+        before: Callable[[], None],
+        on_line: Callable[[logging.LogRecord], None] | None = None,
+    ) -> None:
         self._logger = logging.getLogger(logger)
+        self._before = before
         self._on_line = on_line
-        self._level_before = logging.NOTSET
+        self._ours: dict[str, Any] = {"isEnabledFor": self._is_enabled_for, "handle": self._handle}
+        self._found: dict[str, Any] = {}
+        """What another one has put in their place before us."""
+
         self.are_heard = False
 
     def hear(self, *, wanted: bool) -> None:
         """Hear the lines, or no longer: then the logger is left as it was found."""
-        if wanted and not self.are_heard:
-            self._level_before = self._logger.level
-            self._logger.addFilter(self)
-            self._logger.setLevel(logging.DEBUG)
-        elif self.are_heard and not wanted:
-            if self._logger.level == logging.DEBUG:  # one that was set in between stays
-                self._logger.setLevel(self._level_before)
-            self._logger.removeFilter(self)
+        if wanted is self.are_heard:
+            return
         self.are_heard = wanted
+        held = vars(self._logger)
+        if wanted:
+            self._found = {name: held[name] for name in self._ours if name in held}
+            held.update(self._ours)
+            return
+        for name, ours in self._ours.items():
+            if held.get(name) is ours:  # else another one came after us, and asks us in turn
+                del held[name]
+                held.update({name: self._found[name]} if name in self._found else {})
 
-    def filter(self, record: logging.LogRecord) -> bool:
-        """Read a line; whether it goes on is as if we were not there."""
-        self._on_line(record)
-        return record.levelno >= self._level_without_us()
+    def _without_us(self, name: str) -> Callable[..., Any]:
+        found = self._found.get(name)
+        return found or functools.partial(getattr(type(self._logger), name), self._logger)
 
-    def _level_without_us(self) -> int:
-        if self._level_before != logging.NOTSET:
-            return self._level_before
-        parent = self._logger.parent
-        return parent.getEffectiveLevel() if parent else logging.WARNING
+    def _is_enabled_for(self, level: int) -> bool:
+        if self.are_heard:
+            self._before()
+            if self._on_line is not None:
+                return True
+        return bool(self._without_us("isEnabledFor")(level))
+
+    def _handle(self, record: logging.LogRecord) -> None:
+        if self.are_heard and self._on_line is not None:
+            self._on_line(record)
+            if not self._without_us("isEnabledFor")(record.levelno):
+                return
+        self._without_us("handle")(record)

@@ -1,8 +1,7 @@
 """Values in a few words, whatever they are, and what they hold.
 
-None of the user's code is run for that, as far as it can be helped: a `__repr__` may be long, take
-long, or fail. Of an array nothing is written but its shape: its contents are the user's own, and
-may not even be computed yet.
+None of the user's code is run for that: a `__repr__` may be long, take long, or fail. Of an array
+nothing is written but its shape: its contents are the user's own, and may not even be computed yet.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import enum
 import functools
 import itertools
 import types
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
@@ -21,7 +20,23 @@ from jitcount._jax.jaxprs import source_of
 from jitcount._jax.origin import is_module_of_jax
 from jitcount._jax.trees import is_plain
 from jitcount.observe.functions import describe_function
+from jitcount.observe.looking import (
+    MISSING,
+    classes_of,
+    has,
+    held,
+    in_type,
+    is_a,
+    look,
+    module_of_type,
+    name_of_type,
+    type_name,
+)
 from jitcount.observe.paths import shown_path
+from jitcount.observe.values import ARRAYS, dtype_and_shape
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _LONGEST = 80
 MOST_FIELDS = 64
@@ -29,52 +44,51 @@ DEEPEST = 4
 
 PLAIN = (type(None), bool, int, float, complex, str, bytes, enum.Enum, type(Ellipsis))
 _FUNCTIONS = (types.FunctionType, types.MethodType, types.BuiltinFunctionType, functools.partial)
-_ARRAYS = (jax.Array, np.ndarray)
-_MISSING = object()
+_WHOLE = (*PLAIN, *ARRAYS, type, types.ModuleType)
 
 
-def type_name(value: Any) -> str:
-    """The name of a value's type."""
-    return type(value).__qualname__.rpartition("<locals>.")[2]
-
-
-def fields_of(value: Any) -> list[tuple[str, Any]] | None:
+def fields_of(value: Any, most: int = MOST_FIELDS) -> list[tuple[str, Any]] | None:
     """What an object holds, by the way it is written; None for what is not looked into."""
-    is_whole = isinstance(value, (*PLAIN, *_ARRAYS, type, types.ModuleType, np.generic))
-    if is_whole or is_function(value):
+    if is_a(value, *_WHOLE) or is_function(value):
         return None
-    if isinstance(value, dict):
-        items = itertools.islice(value.items(), MOST_FIELDS)
+    if is_a(value, dict):
+        items = itertools.islice(dict.items(value), most)
         return [(f"[{text_of(key)}]", inner) for key, inner in items]
-    if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return [(f".{name}", inner) for name, inner in zip(value._fields, value, strict=False)]
-    if isinstance(value, list | tuple):
-        return [(f"[{index}]", inner) for index, inner in enumerate(value[:MOST_FIELDS])]
-    if dataclasses.is_dataclass(value):
-        names = [field.name for field in dataclasses.fields(value)]
-    elif isinstance(held := getattr(value, "__dict__", None), dict) and held:
-        names = list(held)[:MOST_FIELDS]
-    else:
-        names = [name for kind in type(value).__mro__ for name in _slots(kind)]
-    found = [(f".{name}", _attribute(value, name)) for name in names]
-    return [(key, inner) for key, inner in found if inner is not _MISSING] or None
+    if is_a(value, tuple):
+        inside = list(tuple.__iter__(value))[:most]
+        names = names_of_fields(value)
+        if len(names) == len(inside):
+            return [(f".{name}", inner) for name, inner in zip(names, inside, strict=True)]
+        return [(f"[{index}]", inner) for index, inner in enumerate(inside)]
+    if is_a(value, list):
+        return [(f"[{index}]", inner) for index, inner in enumerate(list.__iter__(value))][:most]
+    found = [(f".{name}", look(value, name, MISSING)) for name in names_of_fields(value)[:most]]
+    return [(key, inner) for key, inner in found if inner is not MISSING] or None
 
 
-def _slots(kind: type) -> list[str]:
-    slots = vars(kind).get("__slots__", ())
-    names = [slots] if isinstance(slots, str) else list(slots)
-    return [name for name in names if not name.startswith("__")]
+def names_of_fields(value: Any) -> list[str]:
+    """The names of what an object holds."""
+    if is_a(value, tuple):
+        names = in_type(value, "_fields")
+        return list(names) if type(names) is tuple else []
+    if type(fields := in_type(value, "__dataclass_fields__")) is dict:
+        return [name for name, field in fields.items() if _is_field(field)]
+    if own := held(value):
+        return [name for name in own if type(name) is str]
+    return [name for _, inside in classes_of(value) for name in _slots(inside)]
 
 
-def _attribute(value: Any, name: str) -> Any:
-    """What an object holds under a name; none of its own code is run, if it can be helped."""
-    held = getattr(value, "__dict__", None)
-    if isinstance(held, dict) and name in held:
-        return held[name]
-    try:
-        return object.__getattribute__(value, name)
-    except Exception:  # noqa: BLE001 (a slot that is empty, or a property that fails)
-        return _MISSING
+def _is_field(field: Any) -> bool:
+    """Whether it is one of a dataclass, and none that belongs to the class or to its making."""
+    return field._field_type is dataclasses._FIELD  # type: ignore[attr-defined]  # noqa: SLF001
+
+
+def _slots(inside: Any) -> list[str]:
+    slots = inside.get("__slots__", ())
+    if type(slots) is str:
+        return [slots]
+    names = list(slots) if type(slots) in {tuple, list, dict} else []
+    return [name for name in names if type(name) is str and not name.startswith("__")]
 
 
 def text_of(value: Any) -> str:
@@ -87,57 +101,83 @@ def text_of(value: Any) -> str:
 
 
 def _text(value: Any, depth: int) -> str:  # noqa: PLR0911 (one line for each type)
-    if isinstance(value, (*PLAIN, np.generic, np.dtype)):
+    if is_a(value, *PLAIN, np.generic, np.dtype):
         return _plain_text(value)
-    if isinstance(value, jax.core.Tracer | jax.Array | np.ndarray):
-        return f"{value.dtype}[{','.join(map(str, value.shape))}]"
-    if isinstance(value, type):
-        return value.__qualname__
+    if is_a(value, *ARRAYS):
+        dtype, shape = dtype_and_shape(value)
+        return f"{dtype}[{','.join(map(str, shape))}]"
+    if is_a(value, type):
+        return name_of_type(value)
     if is_function(value):
         return _function_text(value)
     if (source := source_of(value)) is not None:  # a jaxpr is too long
         return f"{source.name} at {shown_path(source.file)}:{source.line}"
-    if depth and isinstance(value, list | tuple | set | frozenset | dict):
+    if depth and is_a(value, list, tuple, set, frozenset, dict):
         return _container_text(value, depth)
-    if isinstance(value, jax.tree_util.PyTreeDef) and not is_plain(value):
+    if is_a(value, jax.tree_util.PyTreeDef) and not is_plain(value):
         return f"PyTreeDef of {value.num_leaves}"  # what its nodes keep may be an array
-    if is_module_of_jax(type(value).__module__):
+    if is_module_of_jax(module_of_type(type(value))):
         return " ".join(repr(value).split())
     return _object_text(value, depth)
 
 
 def _plain_text(value: Any) -> str:
-    if isinstance(value, enum.Enum):
-        return f"{type(value).__name__}.{value.name}"
-    if isinstance(value, str | bytes):
-        return repr(value[:_LONGEST])
-    return str(value) if isinstance(value, np.generic | np.dtype) else repr(value)
+    if is_a(value, enum.Enum):
+        return f"{type_name(value)}.{held(value).get('_name_', '?')}"
+    content = plain(value)
+    if type(content) in {str, bytes}:
+        return repr(content[:_LONGEST])
+    if is_a(value, np.generic):
+        return np.generic.__str__(value)
+    return str(value) if is_a(value, np.dtype) else repr(content)
+
+
+def plain(value: Any) -> Any:
+    """A number or text of Python's own, where a value is one with more made of it."""
+    for kind, read in _PLAIN.items():
+        if type(value) is kind:
+            return value
+        if is_a(value, kind):
+            return read(value)
+    return value
+
+
+_PLAIN: dict[type, Callable[[Any], Any]] = {
+    bool: bool,
+    int: int.__int__,
+    float: float.__float__,
+    complex: complex.__complex__,
+    str: str.__str__,
+    bytes: lambda value: bytes.__getitem__(value, slice(None)),
+}
 
 
 def is_function(value: Any) -> bool:
     """Whether a value is a function, or stands for one: what `jax.jit` and its like return."""
-    return isinstance(value, _FUNCTIONS) or (callable(value) and hasattr(value, "__wrapped__"))
+    return is_a(value, *_FUNCTIONS) or (callable(value) and has(value, "__wrapped__"))
 
 
 def _function_text(value: Any) -> str:
     function = describe_function(value)
-    is_shown = function.place and not is_module_of_jax(getattr(value, "__module__", "") or "")
+    is_shown = function.place and not is_module_of_jax(str(look(value, "__module__", "")))
     return f"{function.name} at {function.place}" if is_shown else function.name
 
 
 def _container_text(value: Any, depth: int) -> str:
     most = 12
-    few = list(itertools.islice(value, most))
-    more = ", …" if len(value) > most else ""
-    if isinstance(value, dict):
-        inner = (f"{_text(key, 0)}: {_text(value[key], depth - 1)}" for key in few)
-        return f"{{{', '.join(inner)}{more}}}"
-    inside = ", ".join(_text(each, depth - 1) for each in few) + more
-    if hasattr(value, "_fields"):
+    if names_of_fields(value) and is_a(value, tuple):
         return _object_text(value, depth)
-    if isinstance(value, tuple):
-        return f"({inside},)" if len(value) == 1 else f"({inside})"
-    return f"[{inside}]" if isinstance(value, list) else f"{{{inside}}}"
+    kind = next(kind for kind in (dict, list, tuple, set, frozenset) if is_a(value, kind))
+    more = ", …" if kind.__len__(value) > most else ""
+    if kind is dict:
+        pairs = itertools.islice(dict.items(value), most)
+        inner = (f"{_text(key, 0)}: {_text(each, depth - 1)}" for key, each in pairs)
+        return f"{{{', '.join(inner)}{more}}}"
+    few = itertools.islice(kind.__iter__(value), most)
+    inside = ", ".join(_text(each, depth - 1) for each in few) + more
+    if kind is tuple:
+        return f"({inside},)" if tuple.__len__(value) == 1 else f"({inside})"
+    return f"[{inside}]" if kind is list else f"{{{inside}}}"
 
 
 def _object_text(value: Any, depth: int) -> str:

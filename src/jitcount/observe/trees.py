@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import dataclasses
+import operator
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import jax
 import msgspec
 
 from jitcount._jax.trees import aux_data
+from jitcount.observe.looking import MISSING, held, is_a, look, type_name
 from jitcount.observe.statics import Static, describe_static
-from jitcount.observe.texts import type_name
+from jitcount.observe.texts import names_of_fields, text_of
 from jitcount.observe.values import ARRAYS
 
 if TYPE_CHECKING:
@@ -31,8 +32,9 @@ class Node(msgspec.Struct, frozen=True, gc=False):
 _LEAVES = (*ARRAYS, bool, int, float, complex)
 _NONE = Node("None")
 
-# The types of leaves that were seen: to ask whether something is a `jax.Array` takes long.
-_leaf_types: set[type] = set()
+# The types of leaves that were seen, by `id`: what a type is made of takes long to see, and its
+# hash may be the user's own.
+_leaf_types: dict[int, type] = {}
 
 Found: TypeAlias = dict[str, Any]
 """By place, a `Node` or what `describe` makes of a leaf."""
@@ -51,15 +53,14 @@ def walk(value: Any, where: str, found: Found, describe: Callable[[Any], object]
     params['a'][1] Node(type_name='None', keys=(), static=None)
     """
     kind = type(value)
-    if kind in _leaf_types:
+    if id(kind) in _leaf_types:
         found[where] = describe(value)
     elif kind is dict:
-        keys = _sorted(value)
-        names = tuple([f"[{key!r}]" for key in keys])
+        items = _sorted(value)
+        names = tuple([f"[{key!r}]" if type(key) is str else _key_text(key) for key, _ in items])
         found[where] = Node("dict", names)
-        for name, key in zip(names, keys, strict=True):
-            child = value[key]
-            if type(child) in _leaf_types:  # nearly all of a large tree: no call for each
+        for name, (_, child) in zip(names, items, strict=True):
+            if id(type(child)) in _leaf_types:  # nearly all of a large tree: no call for each
                 found[where + name] = describe(child)
             else:
                 walk(child, where + name, found, describe)
@@ -70,8 +71,8 @@ def walk(value: Any, where: str, found: Found, describe: Callable[[Any], object]
             walk(child, where + name, found, describe)
     elif value is None:
         found[where] = _NONE
-    elif isinstance(value, _LEAVES):
-        _leaf_types.add(kind)
+    elif is_a(value, *_LEAVES):
+        _leaf_types[id(kind)] = kind
         found[where] = describe(value)
     else:
         _walk_registered(value, where, found, describe)
@@ -97,7 +98,8 @@ class _Children(NamedTuple):
 
 
 def _children(value: Any) -> _Children:
-    # JAX's registry decides: a NamedTuple, too, may be registered as something else.
+    # JAX's registry decides: a NamedTuple, too, may be registered as something else. Here code of
+    # the user's is run, which JAX itself has just run several times: `tree_flatten`.
     found, structure = jax.tree_util.tree_flatten_with_path(value, is_leaf=lambda v: v is not value)
     if len(found) == 1 and not found[0][0]:
         return _Children(None)
@@ -108,10 +110,8 @@ def _children(value: Any) -> _Children:
 def _key(path: Any, child: Any, value: Any) -> str:
     """How a child is written behind its parent, by the attribute where JAX has only a number."""
     if len(path) == 1 and isinstance(path[0], jax.tree_util.FlattenedIndexKey):
-        held = getattr(value, "__dict__", None)
-        names = held if isinstance(held, dict) else getattr(value, "_fields", ())
-        for name in names:
-            if getattr(value, name, None) is child:
+        for name in list(held(value)) or names_of_fields(value):
+            if look(value, name) is child:
                 return f".{name}"
         return f"[{path[0].key}]"
     return jax.tree_util.keystr(path)
@@ -123,18 +123,15 @@ def _static_part(value: Any, aux: Any, children: list[tuple[str, Any]]) -> Stati
     JAX compares what `tree_flatten` returned beside the children. Users know fields: those of the
     object that are no children.
     """
-    if aux is None or (isinstance(aux, tuple) and not aux):
+    if aux is None or (type(aux) is tuple and not aux):
         return None
     static = describe_static(aux)
     keys = {key for key, _ in children}
-    if dataclasses.is_dataclass(value):
-        names = [field.name for field in dataclasses.fields(value)]
-    else:
-        names = list(getattr(value, "__dict__", ()) or getattr(value, "_fields", ()))
-    kept = [name for name in names if f".{name}" not in keys and hasattr(value, name)]
+    beside = [name for name in names_of_fields(value) if f".{name}" not in keys]
+    kept = {name: inner for name in beside if (inner := look(value, name, MISSING)) is not MISSING}
     if not kept:
         return static
-    fields = _Fields({name: getattr(value, name) for name in kept})
+    fields = _Fields(kept)
     return msgspec.structs.replace(static, parts=describe_static(fields).parts)
 
 
@@ -145,9 +142,13 @@ class _Fields:
         self.__dict__.update(fields)
 
 
-def _sorted(keys: dict[Any, Any]) -> list[Any]:
+def _key_text(key: Any) -> str:
+    return f"[{text_of(key)}]"
+
+
+def _sorted(container: dict[Any, Any]) -> list[tuple[Any, Any]]:
     """In JAX's order, on which the names of arrays depend; keys without one it refuses."""
     try:
-        return sorted(keys)
+        return sorted(container.items(), key=operator.itemgetter(0))
     except TypeError:
-        return list(keys)
+        return list(container.items())

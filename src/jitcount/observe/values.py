@@ -11,6 +11,7 @@ import numpy as np
 
 from jitcount._jax import settings
 from jitcount.observe.array_type import ArrayType
+from jitcount.observe.looking import is_a
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,7 +20,7 @@ _SCALARS: dict[type, type] = {int: np.int64, float: np.float64, complex: np.comp
 
 _NUMPY = (np.ndarray, np.generic)
 
-ARRAYS = (jax.Array, np.ndarray, np.generic)
+ARRAYS = (jax.Array, jax.core.Tracer, np.ndarray, np.generic)
 
 
 class Placement(msgspec.Struct, frozen=True, gc=False):
@@ -57,18 +58,28 @@ def describe_leaf(leaf: Any) -> Leaf:
     >>> print(describe_leaf(np.ones((2, 3), np.float32)).type, describe_leaf(1).is_weak)
     float32[2,3] True
     """
-    if isinstance(leaf, _NUMPY):
-        return _numpy_leaf(leaf.shape, leaf.dtype, settings.is_x64())
-    if type(leaf) in _SCALARS:
-        return Leaf((), _canonical(_SCALARS[type(leaf)], settings.is_x64()), is_weak=True)
-    if isinstance(leaf, bool):
+    if is_a(leaf, *_NUMPY):
+        dtype, shape = dtype_and_shape(leaf)
+        return _numpy_leaf(shape, dtype, settings.is_x64())
+    if type(leaf) is bool:
         return Leaf((), "bool", is_weak=False)
+    for kind, wide in _SCALARS.items():
+        if is_a(leaf, kind):
+            return Leaf((), _canonical(wide, settings.is_x64()), is_weak=True)
     aval = getattr(leaf, "aval", leaf)
     if not (hasattr(aval, "dtype") and hasattr(aval, "shape")):
         aval = _type_of(leaf)
     if not (hasattr(aval, "dtype") and hasattr(aval, "shape")):  # a token, or a type of the user's
         return Leaf((), _aval_text(aval), is_weak=False)
     return _jax_leaf(aval, _placement(leaf))
+
+
+def dtype_and_shape(array: Any) -> tuple[Any, tuple[Any, ...]]:
+    """Of an array; one of a user's own type is asked as NumPy's."""
+    for kind in _NUMPY:
+        if is_a(array, kind):
+            return kind.dtype.__get__(array), kind.shape.__get__(array)
+    return array.dtype, array.shape
 
 
 @functools.lru_cache(maxsize=4096)
@@ -112,7 +123,7 @@ def dtype_name(dtype: Any) -> str:
 
 def _placement(leaf: Any) -> Placement | None:
     """Where an array is bound to be; None where it is not, and for what is no array."""
-    if not isinstance(leaf, jax.Array) or isinstance(leaf, jax.core.Tracer) or not leaf.committed:
+    if not is_a(leaf, jax.Array) or is_a(leaf, jax.core.Tracer) or not leaf.committed:
         return None
     sharding = leaf.sharding
     if isinstance(sharding, jax.sharding.SingleDeviceSharding):

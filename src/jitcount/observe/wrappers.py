@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from jitcount._jax import options
 from jitcount.observe.functions import unwrapped
+from jitcount.observe.looking import look
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -106,9 +107,9 @@ def _flax_nnx(caller: FrameType, call: JitCall) -> UserCall:
 def _with_names_of_linen(call: UserCall) -> UserCall:
     """``jax.jit(module.apply)``: its ``*args`` are those of the module's ``__call__``."""
     fun = call.fun
-    if not isinstance(fun, MethodType) or fun.__func__.__module__ != "flax.linen.module":
+    if type(fun) is not MethodType or look(fun.__func__, "__module__") != "flax.linen.module":
         return call
-    if fun.__func__.__name__ != "apply" or call.signature is None:
+    if look(fun.__func__, "__name__") != "apply" or call.signature is None:
         return call
     first, *_ = call.signature.parameters.values()
     called = inspect.signature(type(fun.__self__).__call__).parameters.values()

@@ -6,6 +6,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from jitcount.explain.hub import hub
+from jitcount.recorder.entered import Entered
 from jitcount.recorder.log import CompileLog
 from jitcount.targets.installed import require_installed
 from jitcount.targets.names import parse
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
 class record:  # noqa: N801 (reads as a verb where it is used, like `open`)
     """Count every compile in a block, in whichever thread it happens, and say why.
 
-    Recorders nest, each for its own block. When the last one ends, however it ends, JAX's
+    Recorders nest, each for its own block; of one recorder that is entered twice, in threads or
+    tasks, each with-statement has a log of its own. When the last one ends, however it ends, JAX's
     listeners and loggers are as they were before. JAX prints nothing more because of it, and a
     call that compiles nothing costs nothing.
 
@@ -66,7 +68,7 @@ class record:  # noqa: N801 (reads as a verb where it is used, like `open`)
         self._timeout = timeout
         self._progress = progress
         self._redact = redact
-        self._open: list[tuple[Callable[[Observation], None], Session | None]] = []
+        self._open: Entered[tuple[Callable[[Observation], None], Session | None]] = Entered()
 
     def __enter__(self) -> CompileLog:
         session = None
@@ -76,7 +78,7 @@ class record:  # noqa: N801 (reads as a verb where it is used, like `open`)
             hub.supply(session.taker)
         log = CompileLog(session, redact=self._redact)
         listener = log.add  # one object: a bound method is a new one each time
-        self._open.append((listener, session))
+        self._open.add((listener, session))
         hub.listen(listener)
         return log
 
@@ -86,7 +88,7 @@ class record:  # noqa: N801 (reads as a verb where it is used, like `open`)
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        listener, session = self._open.pop()
+        listener, session = self._open.take()
         hub.forget(listener)
         if session is None:
             return

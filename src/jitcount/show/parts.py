@@ -1,13 +1,16 @@
 """What is shown, before it is text: headings, notes, and tables with typed cells.
 
 The tables of this room are made of these, and a renderer makes a medium's text of them: `terminal`.
-A figure stays a figure until then, so that a page can sort by it.
+A figure stays a figure until then, so that a page can sort by it. A text is one line, whatever is
+in it: here, and nowhere else, the names and texts of others are made fit to be shown.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from jitcount.observe.visible import visible
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,6 +22,9 @@ class Heading:
 
     text: str
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "text", visible(self.text))
+
 
 @dataclass(frozen=True, slots=True)
 class Note:
@@ -26,6 +32,9 @@ class Note:
 
     text: str
     depth: int = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "text", visible(self.text))
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +94,9 @@ class Column:
     name: str
     is_figure: bool = False
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "name", visible(self.name))
+
 
 @dataclass(frozen=True, slots=True)
 class Table:
@@ -94,6 +106,16 @@ class Table:
     rows: Sequence[Row]
     left_out: str = ""
     """Of rows that are not there, a line directly below."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "left_out", visible(self.left_out))
+        object.__setattr__(self, "rows", [tuple(map(_visible_cell, row)) for row in self.rows])
+
+
+def _visible_cell(cell: Cell) -> Cell:
+    if isinstance(cell, tuple):
+        return tuple(visible(one) if isinstance(one, str) else one for one in cell)
+    return visible(cell) if isinstance(cell, str) else cell
 
 
 Part = Heading | Note | Table

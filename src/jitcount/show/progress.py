@@ -10,6 +10,8 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
+from jitcount.observe.visible import encoding_of, spelled, visible
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -61,14 +63,26 @@ def _bar(
         yield None
         return
     from rich.console import Console  # noqa: PLC0415 (slow to load)
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn  # noqa: PLC0415
+    from rich.progress import (  # noqa: PLC0415
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+    )
 
-    end = TimeElapsedColumn() if is_timed else "{task.fields[name]}"
-    columns = ("{task.description}", BarColumn(), MofNCompleteColumn(), end)
+    end = TimeElapsedColumn() if is_timed else TextColumn("{task.fields[name]}", markup=False)
+    description = TextColumn("{task.description}", markup=False)
+    columns = (description, BarColumn(), MofNCompleteColumn(), end)
     with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
         task = shown.add_task(what, total=total, completed=done, name="")
-        yield lambda done, name: shown.update(task, completed=done, name=name)
+        yield lambda done, name: shown.update(task, completed=done, name=_fit(name))
+
+
+def _fit(text: str) -> str:
+    return spelled(visible(text), encoding_of(sys.stderr))
 
 
 def _say(text: str) -> None:
+    text = _fit(text)
     print(text, file=sys.stderr, flush=True)  # noqa: T201

@@ -1,0 +1,47 @@
+"""What one object has open where it is entered several times: nested, in threads, in tasks."""
+
+from __future__ import annotations
+
+import itertools
+from contextvars import ContextVar
+from typing import Generic, TypeVar
+
+Entry = TypeVar("Entry")
+
+_numbers = itertools.count(1)
+
+# The numbers of what is open in this thread or task, the innermost last. Numbers, and not what they
+# stand for: a task keeps a copy for as long as it runs.
+_open: ContextVar[tuple[int, ...]] = ContextVar("jitcount_open", default=())
+
+
+class Entered(Generic[Entry]):
+    """For each with-statement that an object is in, what it has opened there.
+
+    >>> entered = Entered()
+    >>> entered.add("outer"); entered.add("inner")
+    >>> entered.take(), entered.take()
+    ('inner', 'outer')
+    """
+
+    def __init__(self) -> None:
+        self._entries: dict[int, Entry] = {}
+
+    def add(self, entry: Entry) -> None:
+        """A with-statement begins."""
+        number = next(_numbers)
+        self._entries[number] = entry
+        _open.set((*_open.get(), number))
+
+    def take(self) -> Entry:
+        """It ends: the innermost of this thread or task; the latest, where that is another one's.
+
+        Raises:
+            RuntimeError: none has begun.
+        """
+        if not self._entries:
+            raise RuntimeError("this block has ended already, or has not begun")
+        mine = [number for number in _open.get() if number in self._entries]
+        number = mine[-1] if mine else next(reversed(self._entries))
+        _open.set(tuple(other for other in _open.get() if other != number))
+        return self._entries.pop(number)

@@ -115,15 +115,39 @@ def read_compilation(frame: types.FrameType | None) -> Compilation | None:
         return None
 
 
-def lower_for(lowering: Lowering, platform: str) -> bytes:
+@dataclass(frozen=True, slots=True)
+class _AbsentBackend:
+    """Stands for the backend of a platform that is not there, where JAX lowers a callback for it.
+
+    The rules of callbacks ask for the backend of their platform, alone among all rules. JAX then
+    writes the instructions that such a device runs: on a TPU, transfers to the host and back; on a
+    GPU, a call of `xla_ffi_python_gpu_callback`. In these a callback is no more than its place in a
+    list. The list stays here, empty on a TPU for want of a device that would look into it.
+    """
+
+    platform: str
+    platform_version: str = ""
+    runtime_type: str = ""
+
+    @staticmethod
+    def make_python_callback_from_host_send_and_recv(*_arguments: Any) -> None:
+        """What a TPU would call; nothing will."""
+
+
+def lower_for(lowering: Lowering, platform: str, *, has_callbacks: bool = False) -> bytes:
     """Lower for another platform, and write the module as StableHLO bytecode.
+
+    Of callbacks the instructions stay, and nothing that they could call.
 
     Raises:
         Exception: whatever JAX says of a program that the platform has no rule for.
     """
+    arguments = {**lowering.arguments, "platforms": (platform,)}
+    if has_callbacks:
+        arguments["backend"] = _AbsentBackend(platform)
     no_lines = jax.log_compiles(False)  # noqa: FBT003 (of this one the user should not hear)
     with settings.set_as(lowering.settings), no_lines:
-        module = lowering.lower(**{**lowering.arguments, "platforms": (platform,)})[0]
+        module = lowering.lower(**arguments)[0]
         return _without_places(module.operation)
 
 

@@ -10,7 +10,7 @@ import hashlib
 import io
 import types
 import weakref
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -49,6 +49,40 @@ class Lowering:
     def jaxpr(self) -> Any:
         """The program, as a jaxpr."""
         return self.arguments["closed_jaxpr"]
+
+
+class Lowerings:
+    """Lowerings by the module that they made, for as long as JAX itself keeps module and jaxpr.
+
+    Both can hold large constants of the user's, and JAX lets go of them with the jitted function: a
+    strong reference to either, from here, would keep both.
+    """
+
+    def __init__(self) -> None:
+        self._found: dict[int, tuple[weakref.ref[Any], weakref.ref[Any], Lowering]] = {}
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def add(self, made: Lowering) -> None:
+        """Keep one; it is forgotten when its module is gone."""
+        key, found = id(made.module), self._found
+        module = weakref.ref(made.module, lambda _: found.pop(key, None))
+        rest = {name: value for name, value in made.arguments.items() if name != "closed_jaxpr"}
+        found[key] = module, weakref.ref(made.jaxpr), replace(made, arguments=rest, module=None)
+
+    def of(self, module: object) -> Lowering | None:
+        """The lowering that made a module; None for one that was made before."""
+        made_by, jaxpr_of, made = self._found.get(id(module), (None, None, None))
+        if made_by is None or jaxpr_of is None or made is None or made_by() is not module:
+            return None
+        jaxpr = jaxpr_of()
+        arguments = {**made.arguments, "closed_jaxpr": jaxpr}
+        return None if jaxpr is None else replace(made, arguments=arguments, module=module)
+
+    def clear(self) -> None:
+        """Forget all."""
+        self._found.clear()
 
 
 @dataclass(frozen=True, slots=True)

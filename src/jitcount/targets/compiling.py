@@ -58,9 +58,10 @@ class Job:
 
 
 def failed(job: Job, error: str) -> OnTarget:
-    """The result of a job that has no other."""
+    """The result of a job that has no other; that it was stopped says more than how."""
     fingerprint = job.fingerprint if job.is_sent else ""
-    return OnTarget(target=job.target.name, fingerprint=fingerprint, error=error)
+    reason = STOPPED if job.is_stopped else error
+    return OnTarget(target=job.target.name, fingerprint=fingerprint, error=reason)
 
 
 @dataclass(slots=True)
@@ -169,14 +170,14 @@ class Compilers:
         if process is None and job.submitted_at >= platform.gave_up_at:
             process = self._begun(platform, job.target, job)
         if process is None:
-            return None, failed(job, STOPPED if job.is_stopped else platform.failure)
+            return None, failed(job, platform.failure)
         try:
             return process, self._compiled(process, job)
         except TargetTooSmallError as error:
             return process, failed(job, str(error))
         except Exception as error:  # noqa: BLE001 (it must have a result, whatever happens)
             self._end(platform, process)
-            return None, failed(job, STOPPED if job.is_stopped else str(error))
+            return None, failed(job, str(error))
 
     def _is_dispensable(self, platform: _Platform) -> bool:
         """Whether a thread whose compiler did not start may go: there are others that did."""
@@ -214,14 +215,14 @@ class Compilers:
         with self._changed:
             self._processes.add(process)
             platform.starting.add(process)
-            waiting = [] if platform.ready else list(platform.waiting)
-            waiting += [job] if job else []
-            timeout = min((each.timeout for each in waiting), default=_START_S)
+            # Not the jobs themselves: a start takes long, and would keep them.
+            timeouts = [each.timeout for each in platform.waiting if not platform.ready]
             if job is not None:
+                timeouts.append(job.timeout)
                 job.process = process  # to be killed with it
         try:
             if target is not None:
-                process.start(topology(target, 1), timeout)
+                process.start(topology(target, 1), min(timeouts, default=_START_S))
         except Exception as error:  # noqa: BLE001 (whatever it is, the job is told)
             platform.failure = str(error)
             if process.timed_out:

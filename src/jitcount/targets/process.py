@@ -60,12 +60,12 @@ def signal_name(number: int) -> str:
     >>> signal_name(9)
     'SIGKILL (Killed)'
     """
-    try:
+    name, words = f"signal {number}", None
+    with contextlib.suppress(ValueError):  # most real-time signals
         name = signal.Signals(number).name
-    except ValueError:  # most real-time signals
-        name = f"signal {number}"
-    words = signal.strsignal(number) or "unknown to this system"
-    return f"{name} ({words})"
+    with contextlib.suppress(ValueError):  # there is none of that number
+        words = signal.strsignal(number)
+    return f"{name} ({words or 'unknown to this system'})"
 
 
 class CompilerEndedError(Exception):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import jitcount
 from jitcount.ledger.budget import read_budget
 from jitcount.ledger.ledger import read_ledger
 from tests.attack.mutations import IS_FULL, called, chance, numbers
@@ -43,7 +44,7 @@ def test_step(n):
 """
 
 RUN = ("-m", "jitcount", "run", "--ledger", "out.json", "program.py")
-PYTEST = ("-m", "pytest", "-q", "-p", "no:cacheprovider")
+PYTEST = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:benchmark")
 UPDATE = (*PYTEST, "--compile-budget=budget.json", "--compile-update")
 
 
@@ -71,10 +72,34 @@ def whole(command: tuple[str, ...], folder: Path) -> float:
     return time.monotonic() - begin
 
 
-def strange(stderr: str) -> list[str]:
-    """The last lines of tracebacks that are not Ctrl-C's."""
-    last_lines = re.findall(r"(?m)^Traceback.*\n(?:[ \t].*\n)*(\S.*)", stderr)
-    return [line for line in last_lines if not line.startswith("KeyboardInterrupt")]
+OURS = str(Path(jitcount.__file__).parent)
+
+
+def of_ours(stderr: str) -> list[str]:
+    """The tracebacks that begin in our code, or that end there in something else than Ctrl-C.
+
+    Ctrl-C in the midst of a compile may well find our code at work; the traceback is then one of
+    the program's, as ever. Python and JAX have some of their own, where Ctrl-C comes at a bad time.
+    """
+    found = []
+    for text in re.findall(r"(?m)^Traceback.*\n(?:[ \t].*\n)*\S.*", stderr):
+        files = [file for file in re.findall(r'  File "([^"]+)"', text) if "runpy" not in file]
+        is_ctrl_c = text.splitlines()[-1].startswith("KeyboardInterrupt")
+        if files and files[0 if is_ctrl_c else -1].startswith(OURS):
+            found.append(text)
+    return found
+
+
+def test_a_traceback_is_ours_where_it_begins_with_us_or_fails_in_us() -> None:
+    frames = {"ours": f'  File "{OURS}/cli.py", line 1\n', "other": '  File "a.py", line 1\n'}
+    for first, last, end, expected in (
+        ("ours", "other", "KeyboardInterrupt", 1),
+        ("other", "ours", "KeyboardInterrupt", 0),
+        ("other", "ours", "KeyError: 'x'", 1),
+        ("ours", "other", "KeyError: 'x'", 0),
+    ):
+        text = f"Traceback (most recent call last):\n{frames[first]}{frames[last]}{end}\n"
+        assert len(of_ours(f"before\n{text}after\n")) == expected, text
 
 
 @pytest.fixture(scope="module")
@@ -97,11 +122,12 @@ def test_an_interrupted_run_leaves_a_whole_ledger_and_its_exit_code(
         has_begun, has_ended = (folder / "began").exists(), (folder / "ended").exists()
         for mark in ("began", "ended"):
             (folder / mark).unlink(missing_ok=True)
-        assert done.returncode in ({7, -signal.SIGINT} if has_ended else {-signal.SIGINT}), where
-        assert strange(done.stderr) == [], where
-        if has_begun:  # else it was Python's own start
-            first_files = re.findall(r'Traceback.*\n  File "([^"]+)"', done.stderr)
-            assert {Path(file).name for file in first_files} <= {"program.py"}, where
+        if not has_begun:  # the start of Python and of JAX, whose modules do not all bear Ctrl-C
+            assert done.returncode not in {0, 7}, where
+        else:
+            allowed = {7, -signal.SIGINT} if has_ended else {-signal.SIGINT}
+            assert done.returncode in allowed, where
+            assert of_ours(done.stderr) == [], where
         assert {path.name for path in folder.iterdir()} == {"program.py", "out.json"}, where
         if (folder / "out.json").read_bytes() != before:
             assert list(read_ledger(folder / "out.json").cases) == ["program.py"], where
@@ -126,11 +152,11 @@ def test_an_interrupted_update_leaves_the_budget_as_it_was(
         moment = chance("update", number).uniform(0, 1.05 * seconds if IS_FULL else 0.05)
         done = interrupted(UPDATE, folder, moment)
         where = (called("update", number), moment, done)
-        (folder / "began").unlink(missing_ok=True)
-        assert done.returncode in {0, 2, -signal.SIGINT}, where
         assert (done.returncode == 0) <= ("5 passed" in done.stdout), where
-        assert strange(done.stderr) == [], where
-        assert "INTERNALERROR" not in done.stdout, where
+        if (folder / "began").exists():
+            (folder / "began").unlink()
+            assert of_ours(done.stderr) == [], where
+            assert "INTERNALERROR" not in done.stdout, where
         assert read_budget(folder / "budget.json") == before, where
         names = {path.name for path in folder.iterdir()}
         assert names == {"pytest.ini", "test_it.py", "budget.json"}, where

@@ -270,6 +270,23 @@ def field(session: nox.Session) -> None:
     session.run("pytest", "tests/field", "-n2", *session.posargs, env=environment(cpu))
 
 
+@nox.session(default=False, python="3.11", venv_backend="uv")
+def lowest(session: nox.Session) -> None:
+    """Run the tests with the lowest versions that are declared, of the oldest Python."""
+    session.install("--resolution", "lowest-direct", "-e", ".", *group("test"))
+    env = environment(BACKENDS["cpu"])
+    session.run("pytest", "-n2", "--dist=worksteal", *session.posargs, env=env)
+
+
+@nox.session(default=False)
+def attack(session: nox.Session) -> None:
+    """Damage files, mutate command lines, interrupt runs: thousands; no traceback, nothing lost."""
+    cpu = BACKENDS["cpu"]
+    install(session, cpu)
+    env = environment(cpu) | {"JITCOUNT_ATTACK": "full"}
+    session.run("pytest", "tests/attack", "-n2", "--dist=worksteal", *session.posargs, env=env)
+
+
 def run_apart(session: nox.Session, name: str) -> None:
     """Run one file of benchmarks that is not for every backend, and close with its ratios."""
     RESULTS.mkdir(exist_ok=True)

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from jax.experimental import io_callback
 
-from jitcount._jax.jaxprs import Source, callbacks, source_of
+from jitcount._jax.jaxprs import Callback, Source, callbacks, source_of
+from jitcount.observe.call_site import sites_in
 
 X = np.ones(3, np.float32)
 
@@ -66,4 +67,23 @@ def prints(x: Any) -> Any:
 def test_callbacks_are_found_wherever_they_are(function: Any, kinds: list[str]) -> None:
     found = list(callbacks(jax.make_jaxpr(function)(X)))
     assert len(found) == len(kinds)
-    assert all(map(str.startswith, found, kinds))
+    assert all(each.kind.startswith(kind) for each, kind in zip(found, kinds, strict=True))
+
+
+def test_a_callback_tells_the_line_that_it_was_traced_at() -> None:
+    (found,) = callbacks(jax.make_jaxpr(lambda x: calls_back(x) + 1)(X))
+    site = sites_in(found.frame).user
+    assert (site.file, site.function) == (__file__, "calls_back")
+    assert site.line == calls_back.__code__.co_firstlineno + 1
+
+
+def test_a_traceback_that_is_not_as_we_know_it_leaves_the_line_unknown() -> None:
+    class Equation:
+        source_info = None
+        primitive = type("Primitive", (), {"name": "io_callback"})
+
+    class Jaxpr:
+        eqns = (Equation,)
+
+    assert list(callbacks(Jaxpr)) == [Callback("io_callback", None)]
+    assert sites_in(None).user == "unknown"

@@ -1,6 +1,9 @@
 """``jitcount suite``: the cases, and the file to take home."""
 
+import contextlib
 import re
+import sys
+import time
 from pathlib import Path
 
 import jax
@@ -9,7 +12,7 @@ import pytest
 from jitcount.cli import main
 from jitcount.ledger.ledger import read_ledger
 from jitcount.suite import case as suite_case
-from tests.helpers import jitcount
+from tests.helpers import running
 
 
 def test_it_runs_the_chosen_cases_and_keeps_a_ledger(
@@ -83,12 +86,49 @@ def test_bad_usage_is_one_clear_line(
     assert capsys.readouterr().err.splitlines()[-1] == message.format(tmp_path)
 
 
-def test_several_processes_compute_together_and_one_speaks(tmp_path: Path) -> None:
-    done = jitcount(
-        "suite", "--processes", "2", "--ledger", "both.json", "sharded-sum-whole", "sharded-sum",
+LOOPBACK = {"0100007F", "0000000000000000FFFF00000100007F"}
+"""127.0.0.1 as Linux writes it, of a socket for IPv4 and of one for IPv6."""
+
+
+def addresses_listened_at(pids: list[int]) -> set[str]:
+    held = set()
+    for pid in pids:
+        for opened in Path(f"/proc/{pid}/fd").glob("*"):
+            with contextlib.suppress(OSError):  # it has been closed
+                held.add(opened.readlink().name)
+    found = set()
+    for table in ("tcp", "tcp6"):
+        for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
+            _, address, _, state, *_, inode = line.split()[:10]
+            if state == "0A" and f"socket:[{inode}]" in held:
+                found.add(address.partition(":")[0])
+    return found
+
+
+def children(pid: int) -> list[int]:
+    found = []
+    for listed in Path(f"/proc/{pid}/task").glob("*/children"):
+        with contextlib.suppress(OSError):  # the thread has ended
+            found += [int(child) for child in listed.read_text().split()]
+    return found
+
+
+def test_several_processes_compute_together_over_loopback_and_one_speaks(tmp_path: Path) -> None:
+    listened_at = set()
+    with running(
+        "-m", "jitcount", "suite", "--processes", "2", "--ledger", "both.json",
+        "sharded-sum-whole", "sharded-sum",
         cwd=tmp_path, env={"JAX_NUM_CPU_DEVICES": "1", "JAX_PLATFORMS": "cpu"},
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.count("2 cases held, 0 did not, 0 unsupported") == 1
+    ) as process:  # fmt: skip
+        while process.poll() is None:
+            if sys.platform == "linux":
+                listened_at |= addresses_listened_at(children(process.pid))
+            time.sleep(0.02)
+        stdout, stderr = process.communicate()
+    assert process.returncode == 0, stderr
+    assert stdout.count("2 cases held, 0 did not, 0 unsupported") == 1
+    assert listened_at <= LOOPBACK
+    if sys.platform == "linux":
+        assert listened_at  # they do listen
     where = read_ledger(tmp_path / "both.json").environment
     assert (where.process_count, where.device_count) == (2, 2)

@@ -106,8 +106,13 @@ def state() -> dict[str, Any]:
     loggers = map(logging.getLogger, names)
     return {
         "there": (hub.listeners, hub.guards, hub.takers),
+<<<<<<< HEAD
         "loggers": [dict(vars(logger), _cache=None) for logger in loggers],
         "modules": dict(hub.ear._modules),
+=======
+        "loggers": [(logger.level, tuple(logger.filters)) for logger in loggers],
+        "modules": len(hub.ear._modules),
+>>>>>>> wt-targets
     }
 
 
@@ -119,7 +124,7 @@ def test_what_came_is_gone_when_its_block_ends_and_jaxs_loggers_are_as_found() -
     assert state() == before
     assert [len(there) for there in within["there"]] == [1, 1, 1]
     assert all(one != two for one, two in zip(within["loggers"], before["loggers"], strict=True))
-    assert within["modules"] != {}
+    assert within["modules"] == 1
 
 
 @pytest.mark.parametrize("opened", [jitcount.record, jitcount.freeze])

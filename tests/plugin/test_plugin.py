@@ -314,9 +314,9 @@ def test_what_a_targets_compiler_says_is_shown_and_kept(project: Project) -> Non
         "                             [100%]\n"
         "======================================= compiles on targets "
         "========================================\n"
-        "On cpu: 2 compiles in TIME, 1 not compiled\n"
+        "On cpu: 3 compiles in TIME\n"
         "  cpu, test_it.py::test_quiet: <lambda>(float32[3]): "
-        "not carried over: pure_callback calls back into Python\n"
+        "host's part left out: pure_callback at test_it.py:16 in test_quiet.<lambda>\n"
         "2 passed in TIME\n"
     )
     cases = json.loads((project.root / "ledger.json").read_text())["cases"]

@@ -4,6 +4,7 @@ from msgspec.structs import replace
 
 from jitcount.explain.compile import Compile
 from jitcount.ledger.files import decode, encode
+from jitcount.observe.call_site import CallSite
 from jitcount.show.parts import Note
 from jitcount.show.target_table import (
     distinct,
@@ -15,7 +16,7 @@ from jitcount.show.target_table import (
 from jitcount.show.terminal import render
 from jitcount.targets.installed import PLUGINS
 from jitcount.targets.names import parse
-from jitcount.targets.result import OnTarget
+from jitcount.targets.result import LeftOut, OnTarget
 from tests.helpers import STEP_COMPILED
 
 STEP = STEP_COMPILED
@@ -83,6 +84,29 @@ def test_in_a_summary_a_program_is_one_in_its_test_and_anew_in_another() -> None
     assert render(targets_summary(found)) == (
         "On tpu:v5e: 2 compiles in 500 ms, 1 not compiled\n"
         "  tpu:v5e, test_b: huge(float32[3]): RESOURCE_EXHAUSTED: Ran out of memory on HBM"
+    )
+
+
+SITE = CallSite("train.py:42 in step", "/home/me/train.py", 42, "step")
+ONE = LeftOut(kind="pure_callback", call_site=SITE)
+TWO = LeftOut(kind="debug_print", call_site=CallSite("train.py:50 in step"), count=2)
+
+
+def test_a_program_with_callbacks_says_whose_part_is_missing() -> None:
+    one, three = replace(GOOD, left_out=(ONE,)), replace(GOOD, left_out=(ONE, TWO))
+    assert from_a_file(three) == three
+    refused = replace(REFUSED, left_out=(ONE,))
+    parts = target_tables([on("step", one), on("step", three), on("huge", refused)])
+    notes = [line.partition("ns   ")[2] for line in render(parts, 160).splitlines()[4:6]]
+    assert notes == [
+        "host's part left out: pure_callback at train.py:42 in step",
+        "the same program; host's part left out: 3 callbacks, the first at train.py:42 in step",
+    ]
+    assert render(parts, 160).endswith("RESOURCE_EXHAUSTED: Ran out of memory on HBM")
+    assert render(targets_summary({"test_a": (on("step", one),)})) == (
+        "On tpu:v5e: 1 compile in 250 ms\n"
+        "  tpu:v5e, test_a: step(float32[3]): "
+        "host's part left out: pure_callback at train.py:42 in step"
     )
 
 

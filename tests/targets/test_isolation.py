@@ -1,8 +1,10 @@
 """A compiler that misbehaves spoils one compile, and nothing else."""
 
+import json
 import os
 import re
 import signal
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -47,8 +49,10 @@ def result(log: CompileLog, name: str) -> OnTarget:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("crash", f"the compiler was ended by SIGABRT; {PRINTED}\nCheck failed: no mercy"),
-        ("killed", f"the compiler was ended by SIGKILL; {PRINTED}"),
+        (
+            "crash",
+            f"the compiler was ended by SIGABRT (Aborted); {PRINTED}\nCheck failed: no mercy",
+        ),
         ("leaves", f"the compiler ended with exit code 3; {PRINTED}"),
         ("refused", "UNIMPLEMENTED: not so"),
     ],
@@ -66,6 +70,30 @@ def test_a_compile_that_goes_wrong_has_the_reason_and_the_others_go_on(
     is_same_process = good.flops == better.flops
     assert is_same_process is (name == "refused")
     assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the numbers and words are Linux's")
+@pytest.mark.usefixtures("fake_compilers")
+def test_a_compiler_that_ends_by_any_signal_is_named_in_words() -> None:
+    expected = {
+        "signal_4": "SIGILL (Illegal instruction)",
+        "signal_7": "SIGBUS (Bus error)",
+        "signal_9": "SIGKILL (Killed)",
+        "signal_11": "SIGSEGV (Segmentation fault)",
+        "signal_34": "SIGRTMIN (Real-time signal 0)",
+        "signal_40": "signal 40 (Real-time signal 6)",
+        "signal_64": "SIGRTMAX (Real-time signal 30)",
+    }
+    log = compile_all(*expected)
+    found = {name: result(log, name).error for name in expected}
+    assert found == {
+        name: f"the compiler was ended by {words}; {PRINTED}" for name, words in expected.items()
+    }
+
+
+@pytest.mark.parametrize("number", [32, 99])
+def test_a_signal_that_has_no_name_is_shown_by_its_number(number: int) -> None:
+    assert process.signal_name(number) == f"signal {number} (unknown to this system)"
 
 
 @pytest.mark.usefixtures("fake_compilers")
@@ -103,6 +131,53 @@ def test_a_compile_that_hangs_is_stopped_and_the_others_go_on() -> None:
         f"the compiler was stopped: it took longer than 1.5 s; {PRINTED}"
     )
     assert result(log, "better").error is None
+
+
+SLOW_START = "the compiler was stopped: it took longer than 1.5 s to start"
+
+
+@pytest.mark.usefixtures("fake_compilers")
+def test_the_timeout_holds_while_a_compiler_starts() -> None:
+    Path("hang_at_start").touch()
+    names = [f"program_{n}" for n in range(5)]
+    begin = time.monotonic()
+    log = compile_all(*names, timeout=1.5)
+    assert time.monotonic() - begin < 60  # of 300 s for a start that nobody waits for
+    assert [result(log, name) for name in names] == 5 * [
+        OnTarget(target="cpu", error=f"{SLOW_START}; it last printed:\nlooking for a device")
+    ]
+    Path("hang_at_start").unlink()
+    assert result(compile_all("good", timeout=60), "good").error is None
+
+
+@pytest.mark.usefixtures("fake_compilers")
+def test_a_start_that_nobody_waits_for_has_more_time() -> None:
+    Path("hang_at_start").touch()
+    with jitcount.record(targets=["cpu"], timeout=0.5) as log:
+        time.sleep(1)
+        (pid,) = compiling.compilers().pids()
+        assert not has_ended(pid, within=0.1)
+        named("good")(X)
+    assert str(result(log, "good").error).startswith(
+        "the compiler was stopped: it took longer than 0.5 s to start"
+    )
+
+
+def test_a_timer_that_comes_too_late_ends_nothing(fake_compilers: Compilers) -> None:
+    compile_all("good")
+    (made,) = fake_compilers._processes
+    made._give_up(made._request - 1, 1.0)
+    assert not has_ended(made.pid, within=0.2)
+    assert not made.timed_out
+
+
+@pytest.mark.usefixtures("fake_compilers")
+def test_ctrl_c_while_a_compiler_starts_waits_for_nothing() -> None:
+    Path("hang_at_start").touch()
+    with pytest.raises(KeyboardInterrupt), jitcount.record(targets=["cpu"]) as log:  # noqa: PT012
+        named("good")(X)
+        raise KeyboardInterrupt
+    assert result(log, "good") == OnTarget(target="cpu", error="stopped before it was compiled")
 
 
 @pytest.mark.usefixtures("fake_compilers")
@@ -143,9 +218,10 @@ def test_a_program_that_was_not_sent_has_no_fingerprint(monkeypatch: pytest.Monk
     def no_machine(target: Target, devices: int) -> dict[str, Any]:
         raise TargetTooSmallError(f"{target.name} has fewer than {devices}")
 
+    lowered = jax.jit(lambda x: x + 1).lower(X)
     with jitcount.record(targets=["cpu"]) as log:
-        jax.jit(lambda x: jax.pure_callback(np.sin, x, x))(X)
-    assert str(log.compiles[0].on["cpu"].error).endswith("calls back into Python")
+        lowered.compile()
+    assert str(log.compiles[0].on["cpu"].error).startswith("not carried over: it was lowered")
     with monkeypatch.context() as patch:
         patch.setattr("jitcount.targets.compiling.topology", no_machine)
         small = result(compile_all("small"), "small")
@@ -266,6 +342,88 @@ def test_compilers_end_when_their_process_is_killed(tmp_path: Path) -> None:
         process.communicate()
         assert pids
         assert all(has_ended(pid) for pid in pids)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="nothing else ends a process that is stopped")
+def test_a_stopped_compiler_does_not_outlive_a_killed_process(tmp_path: Path) -> None:
+    (tmp_path / "waiting.py").write_text(WAITING)
+    with running("waiting.py", cwd=tmp_path) as process:
+        assert process.stdout is not None
+        (pid,) = [int(pid) for pid in process.stdout.readline().split()]
+        # The first that it does is to ask for a signal, the second to start a thread.
+        wait_until(lambda: len(list(Path(f"/proc/{pid}/task").iterdir())) > 1, process)
+        os.kill(pid, signal.SIGSTOP)
+        process.kill()
+        process.communicate()
+        assert has_ended(pid)
+
+
+CONSTANT = """
+import gc, json, os, sys, time, weakref
+from pathlib import Path
+import jax, numpy as np, jitcount
+from jitcount.targets import process
+from jitcount.targets.carry import Cargo
+from jitcount.targets.compiling import Job
+
+process.command = lambda: sys.argv[1:]
+
+def resident():
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGESIZE") / 2**20
+
+def kept():
+    gc.collect()
+    return [type(x).__name__ for x in gc.get_objects() if isinstance(x, Cargo | Job)]
+
+def run(size):
+    constant = np.ones(size, np.float32)
+    jax.jit(lambda x: x + constant)(np.float32(1))
+    while not all("cpu" in c.on for c in log.compiles):
+        time.sleep(0.05)
+    return weakref.ref(constant)
+
+with jitcount.record(targets=["cpu"]) as log:
+    run(3)
+    before = resident()
+    alive = [run(50 * 2**20 // 4 + n) for n in range(4)]
+    for _ in range(100):  # the thread that told the last result has a line to go
+        if kept():
+            time.sleep(0.05)
+    print(json.dumps([kept(), [x() is None for x in alive], resident() - before,
+                      [c.on["cpu"].error for c in log.compiles if c.function == "<lambda>"]]))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_a_program_that_is_answered_is_not_kept_for_the_rest_of_the_block(
+    tmp_path: Path, fake_command: list[str]
+) -> None:
+    done = python("-c", CONSTANT, *fake_command, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    kept, are_gone, more, errors = json.loads(done.stdout)
+    assert (kept, are_gone, errors) == ([], 4 * [True], 5 * [None])
+    assert more < 100  # MB, of 4 times 50 and of their copies
+
+
+@pytest.mark.usefixtures("fake_compilers")
+def test_no_more_programs_are_carried_than_compilers_can_take_in_a_while(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("jitcount.targets.session._ENOUGH", 1)
+    most = 0
+    submit = compiling.Compilers.submit
+
+    def counted(self: Compilers, job: compiling.Job) -> None:
+        nonlocal most
+        submit(self, job)
+        with self._changed:
+            most = max(most, sum(len(each.waiting) for each in self._platforms.values()))
+
+    monkeypatch.setattr(compiling.Compilers, "submit", counted)
+    log = compile_all(*[f"slow_{number}" for number in range(6)])
+    assert {c.on["cpu"].error for c in log.compiles} == {None}
+    assert most == 1
 
 
 FORKING = """

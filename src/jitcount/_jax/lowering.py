@@ -10,7 +10,7 @@ import hashlib
 import io
 import types
 import weakref
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -49,6 +49,45 @@ class Lowering:
     def jaxpr(self) -> Any:
         """The program, as a jaxpr."""
         return self.arguments["closed_jaxpr"]
+
+
+class Lowerings:
+    """Lowerings by the module that they made, for as long as JAX itself keeps module and jaxpr.
+
+    Both can hold large constants of the user's, and JAX lets go of them with the jitted function: a
+    strong reference to either, from here, would keep both. Only the jaxpr of what is not compiled
+    yet is held: what `.lower()` returns has the module alone.
+    """
+
+    def __init__(self) -> None:
+        self._found: dict[int, tuple[weakref.ref[Any], weakref.ref[Any], Lowering]] = {}
+        self._not_compiled: dict[int, Any] = {}
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def add(self, made: Lowering) -> None:
+        """Keep one; it is forgotten when its module is gone."""
+        key, found = id(made.module), self._found
+        module = weakref.ref(made.module, lambda _: found.pop(key, None))
+        self._not_compiled[key] = made.jaxpr
+        rest = {name: value for name, value in made.arguments.items() if name != "closed_jaxpr"}
+        found[key] = module, weakref.ref(made.jaxpr), replace(made, arguments=rest, module=None)
+
+    def of(self, module: object) -> Lowering | None:
+        """The lowering of a module that is compiled now; None for one that was made before."""
+        held = self._not_compiled.pop(id(module), None)
+        made_by, jaxpr_of, made = self._found.get(id(module), (None, None, None))
+        if made_by is None or jaxpr_of is None or made is None or made_by() is not module:
+            return None
+        jaxpr = jaxpr_of() if held is None else held
+        arguments = {**made.arguments, "closed_jaxpr": jaxpr}
+        return None if jaxpr is None else replace(made, arguments=arguments, module=module)
+
+    def clear(self) -> None:
+        """Forget all."""
+        self._found.clear()
+        self._not_compiled.clear()
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,15 +154,42 @@ def read_compilation(frame: types.FrameType | None) -> Compilation | None:
         return None
 
 
-def lower_for(lowering: Lowering, platform: str) -> bytes:
+@dataclass(frozen=True, slots=True)
+class _AbsentBackend:
+    """Stands for the backend of a platform that is not there, where JAX lowers a callback for it.
+
+    The rules of callbacks ask for the backend of their platform, alone among all rules. JAX then
+    writes the instructions that such a device runs: on a TPU, transfers to the host and back; on a
+    GPU, a call of `xla_ffi_python_gpu_callback`. In these a callback is no more than its place in a
+    list. The list stays here, empty on a TPU for want of a device that would look into it.
+    """
+
+    platform: str
+    here: Any
+    """The backend that is there, for whatever else is asked: how many devices."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.here, name)
+
+    @staticmethod
+    def make_python_callback_from_host_send_and_recv(*_arguments: Any) -> None:
+        """What a TPU would call; nothing will."""
+
+
+def lower_for(lowering: Lowering, platform: str, *, has_callbacks: bool = False) -> bytes:
     """Lower for another platform, and write the module as StableHLO bytecode.
+
+    Of callbacks the instructions stay, and nothing that they could call.
 
     Raises:
         Exception: whatever JAX says of a program that the platform has no rule for.
     """
+    arguments = {**lowering.arguments, "platforms": (platform,)}
+    if has_callbacks:
+        arguments["backend"] = _AbsentBackend(platform, arguments["backend"])
     no_lines = jax.log_compiles(False)  # noqa: FBT003 (of this one the user should not hear)
     with settings.set_as(lowering.settings), no_lines:
-        module = lowering.lower(**{**lowering.arguments, "platforms": (platform,)})[0]
+        module = lowering.lower(**arguments)[0]
         return _without_places(module.operation)
 
 

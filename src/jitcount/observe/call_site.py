@@ -6,13 +6,13 @@ import functools
 import sys
 import sysconfig
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
 
 from jitcount._jax.origin import JAX_DIRECTORIES
 from jitcount.observe.paths import absolute_path, is_installed, shown_path
 
 if TYPE_CHECKING:
-    from types import FrameType
+    from types import CodeType
 
 _PACKAGE = Path(__file__).parents[1]
 
@@ -66,13 +66,24 @@ class Sites(NamedTuple):
 UNKNOWN_SITES = Sites()
 
 
-def sites_in(frame: FrameType | None) -> Sites:
+class Frame(Protocol):
+    """A frame of a stack: Python's own, or one that JAX has kept of a trace."""
+
+    @property
+    def f_code(self) -> CodeType: ...  # noqa: D102
+    @property
+    def f_lineno(self) -> int: ...  # noqa: D102
+    @property
+    def f_back(self) -> Self | None: ...  # noqa: D102
+
+
+def sites_in(frame: Frame | None) -> Sites:
     """Name the innermost line of the user's, and the innermost one of a library inside of it.
 
     The user's is what is neither JAX's, nor the standard library's, nor installed. In a script
     that has only installed code (a console script), it is the innermost line outside of JAX.
     """
-    library: FrameType | None = None
+    library: Frame | None = None
     while frame is not None:
         owner = _owner(frame.f_code.co_filename)
         if owner == "user":
@@ -98,7 +109,7 @@ def _owner(filename: str) -> str:
     return "passed over" if filename.startswith(_STANDARD_LIBRARY) else "user"
 
 
-def _describe(frame: FrameType) -> CallSite:
+def _describe(frame: Frame) -> CallSite:
     code, line = frame.f_code, frame.f_lineno
     function = code.co_qualname.replace("<locals>.", "")
     if (cell := _cell(code.co_filename)) is not None:

@@ -45,9 +45,8 @@ class Ear:
         self._audience = audience
         self._thread = Thread()
         self._lowerings = Lowerings()
-        self._modules: dict[int, lowering.Lowering] = {}
-        """Lowerings by the module that they made, while takers are there. JAX's caches hold a
-        module for as long as its program; here it is held too, so that its id stays its own."""
+        self._modules = lowering.Lowerings()
+        """By the module that they made, while takers are there."""
 
         self._lines = (
             Lines(events.COMPILE_LOGGER, self._stay, self._on_compile_line),
@@ -176,7 +175,7 @@ class Ear:
             )
         )
         if self._audience.has_takers and (made := lowering.read_lowering(frame)) is not None:
-            self._modules[id(made.module)] = made
+            self._modules.add(made)
 
     def _begin_compile(self, function: str, frame: FrameType) -> None:
         under_way = UnderWay(time.time())
@@ -200,7 +199,7 @@ class Ear:
             if self._audience.has_listeners and compilation is not None:
                 under_way.measure = lowering.measure(compilation)
             if self._audience.has_takers:
-                made = self._modules.get(id(compilation and compilation.module))
+                made = self._modules.of(compilation and compilation.module)
                 under_way.portable = Portable(made, compilation)
                 self._audience.give(under_way.portable)
         except Exception:  # observing must never fail the user's program

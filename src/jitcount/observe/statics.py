@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
+from jitcount._jax.origin import PACKAGES as JAX_PACKAGES
 from jitcount.observe.functions import next_token, token
 from jitcount.observe.looking import held, in_type, is_a, module_of_type, owner_of, type_name
 from jitcount.observe.texts import (

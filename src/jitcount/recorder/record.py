@@ -43,7 +43,8 @@ class record:  # noqa: N801 (reads as a verb where it is used, like `open`)
     Args:
         targets: names as ``jitcount targets`` lists them: "tpu:v5e", "cuda:h100:8".
         keep_hlo: keep each optimised program, as text.
-        timeout: how many seconds one compile for a target may take.
+        timeout: how many seconds one compile for a target may take; also, the start of a
+            compiler that a program waits for.
         progress: show on stderr how far the target compiles are, when that takes a while.
         redact: leave out what static arguments and static fields were: that they differ is said,
             and their names. ``JITCOUNT_REDACT=1`` in the environment does so everywhere, in the

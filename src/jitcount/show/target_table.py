@@ -53,18 +53,18 @@ def target_tables(compiles: Sequence[Compile]) -> list[Part]:
 
 
 def targets_summary(found: Mapping[str, Sequence[Compile]]) -> list[Part]:
-    """For each target, how much its compiler made of all tests, and what it refused."""
+    """For each target, how much its compiler made of all tests, and what it did not."""
     results: dict[str, dict[str, list[OnTarget]]] = {}
-    refused = []
+    noted = []
     for test, compiles in found.items():
         for compiled in compiles:
             for name, result in compiled.on.items():
                 results.setdefault(name, {}).setdefault(test, []).append(result)
-                if result.error is not None:
+                if note := _note(result):
                     call = f"{compiled.function}({signature_of(compiled.signature)})"
-                    refused.append(f"{name}, {test}: {call}: {shortened(result.error)}")
+                    noted.append(f"{name}, {test}: {call}: {note}")
     lines = [_headline(name, by_test.values()) for name, by_test in results.items()]
-    notes: list[Part] = [*map(Note, lines), *(Note(line, depth=1) for line in refused)]
+    notes: list[Part] = [*map(Note, lines), *(Note(line, depth=1) for line in noted)]
     return notes or [Note("nothing was compiled")]
 
 
@@ -107,11 +107,24 @@ def _table(found: Sequence[tuple[Compile, OnTarget]]) -> Table:
     for (compiled, result), is_again in zip(found, repeated, strict=True):
         cells: list[Cell] = [Seconds(result.compile_s), Bytes(result.memory_bytes)]
         cells += [Seconds(result.estimated_s)] if is_estimated else []
-        note = "the same program" if is_again else ""
         if result.error is not None:
-            cells, note = [""] * len(names), shortened(result.error)
+            cells = [""] * len(names)
+        is_same = is_again and result.error is None
+        note = "; ".join(filter(None, ("the same program" if is_same else "", _note(result))))
         rows.append((name_of(compiled), signature_of(compiled.signature), *cells, note))
     return Table(words("function", "signature") + figures(*names) + words("note"), rows)
+
+
+def _note(result: OnTarget) -> str:
+    """What to know of a result: a refusal, or what the program was compiled without."""
+    if result.error is not None:
+        return shortened(result.error)
+    if not result.left_out:
+        return ""
+    first, *_ = result.left_out
+    count = sum(each.count for each in result.left_out)
+    what = first.kind if count == 1 else f"{count} callbacks, the first"
+    return f"host's part left out: {what} at {first.call_site}"
 
 
 def shortened(error: str) -> str:

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
-import jax
+from jitcount._jax.distributed import LOOPBACK, join
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,7 +24,7 @@ def run_in_processes(count: int, arguments: Sequence[str]) -> int:
         the worst of their exit codes.
     """
     with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
+        free.bind((LOOPBACK, 0))
         port = free.getsockname()[1]
     processes = []
     try:
@@ -52,5 +52,5 @@ def join_the_others() -> bool:
         return True
     number, _, rest = place.partition("/")
     count, _, port = rest.partition("@")
-    jax.distributed.initialize(f"127.0.0.1:{port}", int(count), int(number))
+    join(int(port), int(count), int(number))
     return number == "0"

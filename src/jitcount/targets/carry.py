@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from jitcount._jax import lowering as _lowering
 from jitcount._jax import settings
 from jitcount._jax.jaxprs import callbacks as callbacks_in
+from jitcount.observe.call_site import sites_in
 from jitcount.observe.muting import muted
+from jitcount.targets.result import LeftOut
 
 if TYPE_CHECKING:
     from jitcount.observe.observation import Portable
@@ -20,7 +24,7 @@ class NotCarriedError(Exception):
     """A program that cannot leave its process; the text says why."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Cargo:
     """What travels to a compiler: a program, lowered for its platform."""
 
@@ -33,11 +37,16 @@ class Cargo:
     how: dict[str, Any]
     """All else that the compile needs, in plain values."""
 
-    @property
-    def key(self) -> str:
+    left_out: tuple[LeftOut, ...] = ()
+    """What stayed here: the functions of its callbacks."""
+
+    @functools.cached_property
+    def fingerprint(self) -> str:
         """The same for the same program, compiled in the same way."""
         text = json.dumps([self.devices, self.how], sort_keys=True)
-        return hashlib.sha256(text.encode() + b"\0" + self.bytecode).hexdigest()
+        digest = hashlib.sha256(text.encode() + b"\0")
+        digest.update(self.bytecode)  # not joined first: it may be large
+        return digest.hexdigest()[:32]
 
 
 def carry(portable: Portable, platform: str) -> Cargo:
@@ -56,11 +65,10 @@ def carry(portable: Portable, platform: str) -> Cargo:
             "not carried over: it was lowered before the block began, for this machine only; "
             "call .lower() inside the block, or jax.clear_caches() before it"
         )
-    if callbacks := sorted(set(callbacks_in(lowering.jaxpr))):
-        raise NotCarriedError(f"not carried over: {', '.join(callbacks)} calls back into Python")
+    left_out = _left_out(lowering.jaxpr)
     try:
         with muted():
-            bytecode = _lowering.lower_for(lowering, platform)
+            bytecode = _lowering.lower_for(lowering, platform, has_callbacks=bool(left_out))
     except Exception as error:  # JAX has no rule for it, or it is not what we know
         text = str(error).strip() or type(error).__name__
         raise NotCarriedError(f"JAX cannot lower it for {platform}: {text}") from error
@@ -69,7 +77,15 @@ def carry(portable: Portable, platform: str) -> Cargo:
         "options": {name: _plain(value) for name, value in compilation.options.items()},
         "settings": settings.compile_settings(),
     }
-    return Cargo(bytecode, compilation.devices, how)
+    return Cargo(bytecode, compilation.devices, how, left_out)
+
+
+def _left_out(jaxpr: Any) -> tuple[LeftOut, ...]:
+    """The callbacks of a program by the user's lines, in their order."""
+    found = Counter((each.kind, sites_in(each.frame).user) for each in callbacks_in(jaxpr))
+    return tuple(
+        LeftOut(kind=kind, call_site=site, count=count) for (kind, site), count in found.items()
+    )
 
 
 def _plain(value: Any) -> Any:

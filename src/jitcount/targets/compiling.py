@@ -9,15 +9,15 @@ compile with it; the next compile starts another.
 from __future__ import annotations
 
 import atexit
-import contextlib
 import os
 import threading
+import time
 from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from jitcount.targets.names import Target, TargetTooSmallError, topology
-from jitcount.targets.process import CompilerEndedError, CompilerProcess
+from jitcount.targets.process import CompilerProcess
 from jitcount.targets.result import OnTarget
 
 if TYPE_CHECKING:
@@ -30,6 +30,9 @@ _WORTH_ANOTHER = 3
 
 # How long a compiler waits for the next block.
 _IDLE_S = 60.0
+
+# How long one may take to start where no program waits for it; one that does sets its own limit.
+_START_S = 300.0
 
 STOPPED = "stopped before it was compiled"
 
@@ -46,6 +49,7 @@ class Job:
     tell: Callable[[OnTarget], None]
     """Called once, from the compiler's thread."""
 
+    submitted_at: float = 0.0
     process: CompilerProcess | None = None
     """While it is at work on this."""
 
@@ -54,9 +58,10 @@ class Job:
 
 
 def failed(job: Job, error: str) -> OnTarget:
-    """The result of a job that has no other."""
+    """The result of a job that has no other; that it was stopped says more than how."""
     fingerprint = job.fingerprint if job.is_sent else ""
-    return OnTarget(target=job.target.name, fingerprint=fingerprint, error=error)
+    reason = STOPPED if job.is_stopped else error
+    return OnTarget(target=job.target.name, fingerprint=fingerprint, error=reason)
 
 
 @dataclass(slots=True)
@@ -67,6 +72,13 @@ class _Platform:
     first: Target | None = None
     compilers: int = 0
     idle: int = 0
+    starting: set[CompilerProcess] = field(default_factory=set)
+    ready: set[CompilerProcess] = field(default_factory=set)
+    gave_up_at: float = 0.0
+    """When a start last took too long: it did so for all jobs that waited then."""
+
+    failure: str = ""
+    """What is to be said of the last start that failed."""
 
 
 class Compilers:
@@ -95,7 +107,11 @@ class Compilers:
         with self._changed:
             platform = self._platforms.setdefault(job.target.platform, _Platform())
             platform.first = platform.first or job.target
+            job.submitted_at = time.monotonic()
             platform.waiting.append(job)
+            if not platform.ready:
+                for process in platform.starting:
+                    process.hurry(job.timeout)
             are_all = sum(each.compilers for each in self._platforms.values())
             is_worth_it = len(platform.waiting) - platform.idle >= _WORTH_ANOTHER
             if platform.compilers == 0 or (is_worth_it and are_all < cores()):
@@ -132,27 +148,43 @@ class Compilers:
 
     def _serve(self, platform: _Platform) -> None:
         """The life of one compiler's thread."""
-        process: CompilerProcess | None = None
-        with contextlib.suppress(Exception):  # the first job says it
-            process = self._begun(platform.first)
+        process = self._begun(platform, platform.first)
+        if process is None and self._is_dispensable(platform):
+            return
         while (job := self._next(platform)) is not None:
-            if process is not None and process.has_ended():  # while it was idle
-                self._end(process)
-                process = None
-            try:
-                process = process or self._begun(job.target)
-                result = self._compiled(process, job)
-            except TargetTooSmallError as error:
-                result = failed(job, str(error))
-            except Exception as error:  # noqa: BLE001 (it must have a result, whatever happens)
-                text = str(error) if process else f"the compiler could not be started: {error}"
-                result = failed(job, STOPPED if job.is_stopped else text)
-                if process is not None:
-                    self._end(process)
-                process = None
+            process, result = self._done(platform, process, job)
             job.tell(result)
+            del job  # while the next one is waited for, this one need not be kept
         if process is not None:
-            self._end(process)
+            self._end(platform, process)
+
+    def _done(
+        self, platform: _Platform, process: CompilerProcess | None, job: Job
+    ) -> tuple[CompilerProcess | None, OnTarget]:
+        """The result of a job, and the process for the next one."""
+        if job.is_stopped:
+            return process, failed(job, STOPPED)
+        if process is not None and process.has_ended():  # while it was idle
+            self._end(platform, process)
+            process = None
+        if process is None and job.submitted_at >= platform.gave_up_at:
+            process = self._begun(platform, job.target, job)
+        if process is None:
+            return None, failed(job, platform.failure)
+        try:
+            return process, self._compiled(process, job)
+        except TargetTooSmallError as error:
+            return process, failed(job, str(error))
+        except Exception as error:  # noqa: BLE001 (it must have a result, whatever happens)
+            self._end(platform, process)
+            return None, failed(job, str(error))
+
+    def _is_dispensable(self, platform: _Platform) -> bool:
+        """Whether a thread whose compiler did not start may go: there are others that did."""
+        with self._changed:
+            is_so = bool(platform.ready)
+            platform.compilers -= is_so
+            return is_so
 
     def _next(self, platform: _Platform) -> Job | None:
         """Wait for the next job; None when there was none for a while."""
@@ -167,16 +199,45 @@ class Compilers:
             finally:
                 platform.idle -= 1
 
-    def _begun(self, target: Target | None) -> CompilerProcess:
-        process = CompilerProcess()
+    def _begun(
+        self, platform: _Platform, target: Target | None, job: Job | None = None
+    ) -> CompilerProcess | None:
+        """A process that is ready; None where it did not get so far, and `failure` says why.
+
+        The first program would pay for the compiler's own start. That has the time that a program
+        has: the one that waits for it, or the most impatient.
+        """
+        try:
+            process = CompilerProcess()
+        except OSError as error:
+            platform.failure = f"the compiler could not be started: {error}"
+            return None
         with self._changed:
             self._processes.add(process)
-        if target is not None:
-            # The first program would pay for the compiler's own start. A process that ends here
-            # already says so at the first program.
-            with contextlib.suppress(CompilerEndedError):
-                process.ask({"topology": topology(target, 1)}, b"", timeout=300.0)
-        return process
+            platform.starting.add(process)
+            # Not the jobs themselves: a start takes long, and would keep them.
+            timeouts = [each.timeout for each in platform.waiting if not platform.ready]
+            if job is not None:
+                timeouts.append(job.timeout)
+                job.process = process  # to be killed with it
+        try:
+            if target is not None:
+                process.start(topology(target, 1), min(timeouts, default=_START_S))
+        except Exception as error:  # noqa: BLE001 (whatever it is, the job is told)
+            platform.failure = str(error)
+            if process.timed_out:
+                platform.gave_up_at = time.monotonic()
+            self._end(platform, process)
+            return None
+        else:
+            with self._changed:
+                platform.ready.add(process)
+            return process
+        finally:
+            with self._changed:
+                platform.starting.discard(process)
+                if job is not None:
+                    job.process = None
 
     def _compiled(self, process: CompilerProcess, job: Job) -> OnTarget:
         asked: dict[str, Any] = {
@@ -203,7 +264,9 @@ class Compilers:
             hlo=hlo.decode() or None,
         )
 
-    def _end(self, process: CompilerProcess) -> None:
+    def _end(self, platform: _Platform, process: CompilerProcess) -> None:
+        with self._changed:
+            platform.ready.discard(process)
         process.close()
         with self._changed:
             self._processes.discard(process)

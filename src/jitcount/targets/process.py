@@ -54,6 +54,20 @@ def environment() -> dict[str, str]:
     return kept
 
 
+def signal_name(number: int) -> str:
+    """A signal as people know it; of many only the system has a word.
+
+    >>> signal_name(9)
+    'SIGKILL (Killed)'
+    """
+    name, words = f"signal {number}", None
+    with contextlib.suppress(ValueError):  # most real-time signals
+        name = signal.Signals(number).name
+    with contextlib.suppress(ValueError):  # there is none of that number
+        words = signal.strsignal(number)
+    return f"{name} ({words or 'unknown to this system'})"
+
+
 class CompilerEndedError(Exception):
     """A compiler's process is gone; the text says how."""
 
@@ -75,7 +89,12 @@ class CompilerProcess:
             on_failure.pop_all()
         self._requests = cast("IO[bytes]", self._process.stdin)
         self._answers = cast("IO[bytes]", self._process.stdout)
-        self._timed_out = False
+        self._lock = threading.Lock()
+        self._request = 0
+        """Which is under way: a timer that comes too late finds another one."""
+
+        self._timers: list[threading.Timer] = []
+        self._timeout = 0.0
         self._told = 0
         """Up to here, what it has printed belongs to compiles that went well."""
 
@@ -90,20 +109,39 @@ class CompilerProcess:
         Raises:
             CompilerEndedError: the process ended, or was ended because it took too long.
         """
-        timer = threading.Timer(timeout, self._give_up)
-        timer.daemon = True
-        timer.start()
+        self.hurry(timeout)
         try:
             send(self._requests, values, block)
             answer = receive(self._answers)
         except OSError:  # it ended before it had read all
             answer = None
         finally:
-            timer.cancel()
+            self._is_answered()
         if answer is None:
-            raise CompilerEndedError(self._how_it_ended(timeout))
+            raise CompilerEndedError(self._how_it_ended(is_start="program" not in values))
         self._told = os.fstat(self._printed.fileno()).st_size
         return answer
+
+    def start(self, topology: dict[str, Any], timeout: float) -> None:
+        """Wait until it has loaded its compiler.
+
+        Raises:
+            CompilerEndedError: as `ask` does.
+        """
+        self.ask({"topology": topology}, b"", timeout)
+
+    def hurry(self, timeout: float) -> None:
+        """End it if it has not answered in so many seconds; what is under way, or comes next."""
+        with self._lock:
+            timer = threading.Timer(timeout, self._give_up, (self._request, timeout))
+            timer.daemon = True
+            timer.start()
+            self._timers.append(timer)
+
+    @property
+    def timed_out(self) -> bool:
+        """Whether it was ended because it took too long."""
+        return self._timeout > 0
 
     def has_ended(self) -> bool:
         """Whether the process is gone."""
@@ -125,20 +163,30 @@ class CompilerProcess:
             with contextlib.suppress(OSError):  # what was not yet sent
                 stream.close()
 
-    def _give_up(self) -> None:
-        self._timed_out = True
-        self.kill()
+    def _give_up(self, request: int, timeout: float) -> None:
+        with self._lock:
+            if request == self._request:
+                self._timeout = timeout
+                self.kill()
 
-    def _how_it_ended(self, timeout: float) -> str:
+    def _is_answered(self) -> None:
+        with self._lock:
+            self._request += 1
+            for timer in self._timers:
+                timer.cancel()
+            self._timers.clear()
+
+    def _how_it_ended(self, *, is_start: bool) -> str:
         try:
             code = self._process.wait(timeout=10)
         except subprocess.TimeoutExpired:  # it has closed its stdout and lives on
             self.kill()
             code = self._process.wait()
-        if self._timed_out:
-            headline = f"the compiler was stopped: it took longer than {timeout:g} s"
+        if self.timed_out:
+            what = " to start" if is_start else ""
+            headline = f"the compiler was stopped: it took longer than {self._timeout:g} s{what}"
         elif code < 0:
-            headline = f"the compiler was ended by {signal.Signals(-code).name}"
+            headline = f"the compiler was ended by {signal_name(-code)}"
         else:
             headline = f"the compiler ended with exit code {code}"
         tail = self._tail()

@@ -4,6 +4,21 @@ from __future__ import annotations
 
 import msgspec
 
+from jitcount.observe.call_site import CallSite
+
+
+class LeftOut(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Calls of Python from inside a program, which no target can make."""
+
+    kind: str
+    """Which: ``"pure_callback"``, ``"io_callback"``, ``"debug_callback"``, ``"debug_print"``."""
+
+    call_site: CallSite
+    """The user's line that they come from."""
+
+    count: int = 1
+    """How many there are from that line."""
+
 
 class OnTarget(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """One program, compiled for a target, or refused; sizes are in bytes and for one device.
@@ -38,6 +53,11 @@ class OnTarget(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
     hlo: str | None = None
     """The optimised program, where it was asked for."""
+
+    left_out: tuple[LeftOut, ...] = ()
+    """The callbacks in it. The compiler saw where the program hands its values to the host and
+    takes the results; what the host does in between is in none of the figures.
+    """
 
     @property
     def memory_bytes(self) -> int | None:

@@ -7,11 +7,14 @@ that the log shows, and that are complete when the recorder has ended the block.
 
 from __future__ import annotations
 
+import functools
 import os
 import queue
 import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from jitcount.observe.observation import Portable
 from jitcount.targets.carry import Cargo, NotCarriedError, carry
@@ -19,14 +22,20 @@ from jitcount.targets.compiling import STOPPED, Job, compilers, failed
 from jitcount.targets.result import OnTarget
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from jitcount.targets.names import Target
+    from jitcount.targets.result import LeftOut
 
     Results = dict[str, OnTarget]
+    Key = tuple[str, str]
+
+# As many bytes of cargo may wait for compilers. A program can hold large constants: what is not yet
+# carried has them from the user's program, what is has copies.
+_ENOUGH = 256 << 20
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Awaited:
     """A program that JAX compiles for this machine, and what the targets will say of it."""
 
@@ -34,6 +43,18 @@ class _Awaited:
     """Until it has been carried."""
 
     results: Results = field(default_factory=dict)
+    left_out: tuple[LeftOut, ...] = ()
+
+
+@dataclass(slots=True, eq=False)
+class _Sent:
+    """What one target's compiler was asked once, whichever programs want it."""
+
+    job: Job | None
+    """Until it has a result: it holds the cargo."""
+
+    programs: list[_Awaited]
+    result: OnTarget | None = None
 
 
 class Session:
@@ -48,7 +69,8 @@ class Session:
         self._results: list[Results] = []
         self._taken: dict[int, Results] = {}
         self._done = 0
-        self._jobs: dict[tuple[str, str], tuple[Job, list[Results]]] = {}
+        self._sent: dict[Key, _Sent] = {}
+        self._bytes_under_way = 0
         self._is_stopped = False
         self._process = os.getpid()
         self.taker = self.take
@@ -64,7 +86,7 @@ class Session:
         """Take one more program, in the thread in which JAX is about to compile it."""
         if self.is_forked():  # the carrier stayed with the parent, maybe with the lock in its hands
             return
-        program = _Awaited(portable)
+        program = _Awaited(_without_modules(portable))
         with self._changed:
             self._results.append(program.results)
             self._taken[id(portable)] = program.results
@@ -113,20 +135,22 @@ class Session:
         self._is_stopped = True
         self._programs.put(None)
         with self._changed:
-            jobs = [job for job, _ in self._jobs.values()]
+            jobs = [sent.job for sent in self._sent.values() if sent.job is not None]
         compilers().stop(jobs)
         with self._changed:
             self._give_up_on_the_rest()
 
     def _give_up_on_the_rest(self) -> None:
         """Say of what has no result that it will have none; under the lock."""
-        for job, receivers in self._jobs.values():
-            for results in receivers:
-                results.setdefault(job.target.name, failed(job, STOPPED))
+        for sent in self._sent.values():
+            for program in sent.programs:
+                if sent.job is not None:
+                    self._give(program, failed(sent.job, STOPPED))
         for results in self._results:
             for target in self._targets:
                 results.setdefault(target.name, OnTarget(target=target.name, error=STOPPED))
-        self._jobs.clear()  # the log keeps the session: it should not keep the programs too
+        self._sent.clear()  # the log keeps the session: it should not keep the programs too
+        self._changed.notify_all()
 
     def _is_complete(self) -> bool:
         done, wanted = self.progress()
@@ -135,60 +159,81 @@ class Session:
     def _carry_all(self) -> None:
         """The life of the carrier's thread."""
         while (program := self._programs.get()) is not None and not self._is_stopped:
-            carried: dict[str, Cargo | str] = {}
-            for target in self._targets:
-                try:
-                    if target.platform not in carried:
-                        carried[target.platform] = _cargo_or_reason(program, target.platform)
-                    cargo_or_reason = carried[target.platform]
-                    if isinstance(cargo_or_reason, Cargo):
-                        self._submit(program, target, cargo_or_reason)
-                        continue
-                    reason = cargo_or_reason
-                except Exception as error:  # noqa: BLE001 (it must have a result, whatever happens)
-                    reason = f"not carried over: {type(error).__name__}: {error}"
-                self._tell([program.results], OnTarget(target=target.name, error=reason))
-            program.portable = None
+            with self._changed:
+                self._changed.wait_for(lambda: self._bytes_under_way < _ENOUGH or self._is_stopped)
+            self._carry(program)
+
+    def _carry(self, program: _Awaited) -> None:
+        """Lower one program for each platform, and hand it on."""
+        portable, program.portable = program.portable or Portable(), None
+        carried: dict[str, Cargo | str] = {}
+        for target in self._targets:
+            try:
+                if target.platform not in carried:
+                    carried[target.platform] = _cargo_or_reason(portable, target.platform)
+                cargo_or_reason = carried[target.platform]
+                if isinstance(cargo_or_reason, Cargo):
+                    program.left_out = cargo_or_reason.left_out
+                    self._submit(program, target, cargo_or_reason)
+                    continue
+                reason = cargo_or_reason
+            except Exception as error:  # noqa: BLE001 (it must have a result, whatever happens)
+                reason = f"not carried over: {type(error).__name__}: {error}"
+            with self._changed:
+                self._give(program, OnTarget(target=target.name, error=reason))
+                self._changed.notify_all()
 
     def _submit(self, program: _Awaited, target: Target, cargo: Cargo) -> None:
         """Hand a cargo to the compilers, unless this session has done so with the same one."""
-        fingerprint = cargo.key[:32]
-        key = target.name, fingerprint
+        key = target.name, cargo.fingerprint
         with self._changed:
             if self._is_stopped:
                 return
-            known = self._jobs.get(key)
-            if known is not None:
-                _, receivers = known
-                finished = receivers[0].get(target.name)
-                if finished is None:
-                    receivers.append(program.results)
-                    return
-            else:
-                receivers = [program.results]
-                tell = self._teller(receivers)
-                job = Job(target, cargo, fingerprint, self._keep_hlo, self._timeout, tell)
-                self._jobs[key] = job, receivers
-                finished = None
-        if finished is not None:
-            self._tell([program.results], finished)
-        else:
-            compilers().submit(job)
+            sent = self._sent.get(key)
+            if sent is not None:
+                if sent.result is None:
+                    sent.programs.append(program)
+                else:
+                    self._give(program, sent.result)
+                    self._changed.notify_all()
+                return
+            tell = functools.partial(self._tell, key, len(cargo.bytecode))
+            job = Job(target, cargo, cargo.fingerprint, self._keep_hlo, self._timeout, tell)
+            self._sent[key] = _Sent(job, [program])
+            self._bytes_under_way += len(cargo.bytecode)
+        compilers().submit(job)
 
-    def _teller(self, receivers: list[Results]) -> Callable[[OnTarget], None]:
-        return lambda result: self._tell(receivers, result)
-
-    def _tell(self, receivers: list[Results], result: OnTarget) -> None:
+    def _tell(self, key: Key, size: int, result: OnTarget) -> None:
+        """Give a result to all that wait for it; in the compiler's thread."""
         with self._changed:
-            for results in receivers:
-                if result.target not in results:
-                    results[result.target] = result
-                    self._done += 1
+            self._bytes_under_way -= size
+            sent = self._sent.get(key)
+            if sent is not None:  # or it was given up
+                for program in sent.programs:
+                    self._give(program, result)
+                sent.job, sent.programs, sent.result = None, [], result
             self._changed.notify_all()
 
+    def _give(self, program: _Awaited, result: OnTarget) -> None:
+        """Put a result where the log shows it; under the lock."""
+        if result.target not in program.results:
+            if program.left_out:  # by its own lines, where another was the same
+                result = msgspec.structs.replace(result, left_out=program.left_out)
+            program.results[result.target] = result
+            self._done += 1
 
-def _cargo_or_reason(program: _Awaited, platform: str) -> Cargo | str:
+
+def _without_modules(portable: Portable) -> Portable:
+    """What carrying needs: JAX would let go of the modules, and of the constants in them."""
+    lowering, compilation = portable.lowering, portable.compilation
+    return Portable(
+        lowering and replace(lowering, module=None),
+        compilation and replace(compilation, module=None),
+    )
+
+
+def _cargo_or_reason(portable: Portable, platform: str) -> Cargo | str:
     try:
-        return carry(program.portable or Portable(), platform)
+        return carry(portable, platform)
     except NotCarriedError as error:
         return str(error)

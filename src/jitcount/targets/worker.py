@@ -19,6 +19,7 @@ from jitcount.targets.pipe import Message, receive, send
 
 def main() -> None:
     """Answer until there are no more requests."""
+    _end_with_parent()
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     requests: queue.SimpleQueue[Message] = queue.SimpleQueue()
@@ -27,15 +28,29 @@ def main() -> None:
     # the end of the process that asks is seen while they are loaded.
     from jitcount.targets.answering import answer  # noqa: PLC0415
 
-    while True:
-        asked, bytecode = requests.get()
-        send(answers, *answer(asked, bytecode))
+    while True:  # no name for the request: it would be kept until the next one comes
+        send(answers, *answer(*requests.get()))
+
+
+def _end_with_parent() -> None:
+    """Have Linux end this process with the thread that has started it, stopped (SIGSTOP) or not.
+
+    Elsewhere, and where the parent was gone before, the end of stdin says so to the reader. Of a
+    process that is stopped that is no help: there it lives on until it is continued.
+    """
+    if sys.platform == "linux":
+        import ctypes  # noqa: PLC0415 (of no use elsewhere)
+
+        set_parent_death_signal = 1
+        with contextlib.suppress(OSError, AttributeError):  # a system that has no such call
+            ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGKILL, 0, 0, 0)
 
 
 def _read(requests: queue.SimpleQueue[Message]) -> None:
     """Take requests in while a compile runs, to see the end of the process that asks."""
     while (message := receive(sys.stdin.buffer)) is not None:
         requests.put(message)
+        del message  # while the next one is waited for, this one need not be kept
     with contextlib.suppress(AttributeError, OSError):
         if os.getpgid(0) == os.getpid():  # a group of our own: with what the compiler has started
             os.killpg(0, signal.SIGKILL)

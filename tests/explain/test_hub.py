@@ -106,13 +106,8 @@ def state() -> dict[str, Any]:
     loggers = map(logging.getLogger, names)
     return {
         "there": (hub.listeners, hub.guards, hub.takers),
-<<<<<<< HEAD
         "loggers": [dict(vars(logger), _cache=None) for logger in loggers],
-        "modules": dict(hub.ear._modules),
-=======
-        "loggers": [(logger.level, tuple(logger.filters)) for logger in loggers],
         "modules": len(hub.ear._modules),
->>>>>>> wt-targets
     }
 
 

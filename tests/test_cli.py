@@ -1,15 +1,15 @@
 """The command in real processes: a program runs as ever, and is counted beside."""
 
 import json
-import signal
-import time
+import shlex
+import sys
 from pathlib import Path
 
 import pytest
 
 from jitcount.cli import main
 from jitcount.targets.names import TARGETS
-from tests.helpers import jitcount, python, running, wait_until
+from tests.helpers import jitcount, python
 
 PROGRAM = """
 import sys
@@ -53,28 +53,89 @@ def test_a_module_runs_as_with_python_m(tmp_path: Path) -> None:
     assert counted.stderr.startswith("2 compiles in ")
 
 
-@pytest.mark.parametrize("end", ["sys.exit(3)", "sys.exit('no')", "1 / 0"])
-def test_the_exit_code_and_the_error_are_the_programs(tmp_path: Path, end: str) -> None:
-    (tmp_path / "train.py").write_text(f"import sys\ndef main():\n    {end}\nmain()\n")
-    plain = python("train.py", cwd=tmp_path)
-    counted = jitcount("run", "train.py", cwd=tmp_path)
-    assert counted.returncode == plain.returncode
-    error = plain.stderr.replace(str(tmp_path / "train.py"), "train.py")
-    shown = counted.stderr.replace(str(tmp_path / "train.py"), "train.py")
-    assert shown == f"{error}nothing was compiled\n"
+LATE = """
+import atexit, pickle, threading
+
+class Kept:
+    pass
+
+def first_handler():  # it comes last, when JAX's own has taken its backends down
+    step(np.ones(6, np.float32))
+    print("first handler", type(pickle.loads(pickle.dumps(Kept()))).__name__)
+
+atexit.register(first_handler)
+import jax, numpy as np
+
+@jax.jit
+def step(x):
+    return 2 * x
+
+def thread():
+    threading.main_thread().join()
+    step(np.ones(4, np.float32))
+    print("thread")
+
+atexit.register(lambda: print("handler", step(np.ones(5, np.float32)).shape))
+threading.Thread(target=thread).start()
+step(np.ones(3, np.float32))
+print("end")
+"""
 
 
-def test_ctrl_c_ends_the_program_and_the_summary_is_shown(tmp_path: Path) -> None:
-    (tmp_path / "train.py").write_text(
-        "import pathlib, time\npathlib.Path('ready').touch()\ntime.sleep(60)\n"
-    )
-    with running("-m", "jitcount", "run", "train.py", cwd=tmp_path) as process:
-        wait_until((tmp_path / "ready").exists, process)
-        time.sleep(0.2)
-        process.send_signal(signal.SIGINT)
-        _, stderr = process.communicate(timeout=30)
-    assert process.returncode == -signal.SIGINT
-    assert stderr.endswith("KeyboardInterrupt\nnothing was compiled\n")
+def test_what_threads_and_exit_handlers_compile_is_counted_kept_and_held_to_the_limit(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "late.py").write_text(LATE)
+    options = ("--max", "3", "--ledger", "out.json", "--target", "cpu")
+    counted = jitcount("run", *options, "late.py", cwd=tmp_path)
+    assert counted.stdout == "end\nthread\nhandler (5,)\nfirst handler Kept\n"
+    assert counted.stderr.splitlines()[-1] == "jitcount: 4 compiles, and --max allows 3"
+    assert counted.returncode == 1
+    compiles = json.loads((tmp_path / "out.json").read_text())["cases"]["late.py"]["compiles"]
+    assert [c["signature"] for c in compiles] == [[f"float32[{n}]"] for n in (3, 4, 5, 6)]
+    assert [c["on"]["cpu"]["error"] for c in compiles] == [None] * 4
+
+
+# --- Where nothing can be shown, the ledger is there all the same ---------------------------------
+
+# The shell's command (`run` is ours, with a ledger), what the program does, and its exit code.
+SILENCED = {
+    "stderr is full": ("run 2>/dev/full", "sys.exit(3)", 3),
+    "stderr is closed": ("run 2>&-", "sys.exit(3)", 3),
+    "nobody reads": ("run 2>&1 | true; exit ${PIPESTATUS[0]}", "sys.stdout = None; sys.exit(3)", 3),
+    "the file is another": (
+        "run",
+        "sys.stderr.close(); os.close(2); assert os.open('other', 65, 0o600) == 2; sys.exit(3)",
+        3,
+    ),
+    "the hook and the stream raise": (
+        "run",
+        "def fail(*given): raise KeyError\n"
+        "sys.excepthook, sys.stderr = fail, type('S', (), {'write': fail, 'flush': print})()\n"
+        "1 / 0",
+        1,
+    ),
+}
+
+
+def test_the_ledger_and_the_exit_code_are_there_where_nothing_can_be_shown(tmp_path: Path) -> None:
+    lines = [
+        f"import os, sys; trouble = {{name: what for name, (_, what, _) in {SILENCED!r}.items()}}",
+        "import jax, numpy as np",
+        "jax.jit(lambda x: 2 * x)(np.ones(3))",
+        "exec(trouble[sys.argv[1]])",
+    ]
+    (tmp_path / "train.py").write_text("\n".join(lines))
+    shell = ["run() { " + shlex.join([sys.executable, "-m", "jitcount", "run"]) +
+             ' --ledger "$name.json" train.py "$name"; }']  # fmt: skip
+    for name, (command, *_) in SILENCED.items():
+        shell.append(f"name={shlex.quote(name)}; ({command}); echo \"$name: $?\" >> ends")
+    (tmp_path / "all.sh").write_text("\n".join(shell))
+    python("-c", "import os; os.execvp('bash', ['bash', 'all.sh'])", cwd=tmp_path)
+    ends = (tmp_path / "ends").read_text().splitlines()
+    assert ends == [f"{name}: {code}" for name, (*_, code) in SILENCED.items()]
+    assert sorted(file.stem for file in tmp_path.glob("*.json")) == sorted(SILENCED)
+    assert (tmp_path / "other").read_text() == ""
 
 
 @pytest.mark.parametrize(

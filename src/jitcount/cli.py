@@ -17,6 +17,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command: 0 good, 1 a difference or a failure found, 2 bad usage."""
     asked = parse(arguments)
     command = importlib.import_module(f"jitcount.commands.{asked.command}")
+    if asked.command == "run":  # its stdout is the program's, and ends as under Python
+        return int(command.main(asked))
     try:
         code: int = command.main(asked)
         sys.stdout.flush()  # here: at the end of the process it could not be helped

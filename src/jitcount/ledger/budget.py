@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
-import jax
 import msgspec
 
+from jitcount.ledger import kinds
 from jitcount.ledger.files import read_whole, write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-KIND: Final = "jitcount budget"
+KIND: Final = kinds.BUDGET
 SCHEMA: Final = 1
 
 Counts = dict[str, Annotated[int, msgspec.Meta(ge=0)]]
@@ -57,6 +57,8 @@ def read_budget(path: Path) -> Budget:
 
 def write_budget(path: Path, tests: Mapping[str, Counts]) -> None:
     """Write a budget; tests that compile nothing are left out."""
+    import jax  # noqa: PLC0415 (what reads one must not wait for it)
+
     kept = {test: dict(sorted(counts.items())) for test, counts in sorted(tests.items()) if counts}
     budget = Budget(jax=jax.__version__, tests=kept)
     write_whole(path, msgspec.json.format(msgspec.json.encode(budget), indent=2) + b"\n")

@@ -156,20 +156,6 @@ def test_bad_usage_is_one_clear_line_and_exit_2(
     assert message in capsys.readouterr().err.splitlines()[-1]
 
 
-def test_the_variable_gives_the_summary_to_any_program(tmp_path: Path) -> None:
-    (tmp_path / "train.py").write_text(PROGRAM)
-    counted = python("train.py", cwd=tmp_path, env={"JITCOUNT": "1"})
-    plain = python("train.py", cwd=tmp_path, env={"JITCOUNT": "0"})
-    assert counted.stderr.startswith("2 compiles in ")
-    assert (plain.stderr, plain.stdout) == ("", counted.stdout)
-
-
-def test_the_variable_leaves_a_program_without_jax_alone(tmp_path: Path) -> None:
-    (tmp_path / "other.py").write_text("import sys; assert 'jax' not in sys.modules")
-    done = python("other.py", cwd=tmp_path, env={"JITCOUNT": "1"})
-    assert (done.returncode, done.stderr) == (0, "")
-
-
 def test_the_targets_are_listed() -> None:
     done = jitcount("targets")
     assert done.returncode == 0

@@ -110,9 +110,11 @@ SILENCED = {
     ),
     "the hook and the stream raise": (
         "run",
-        "def fail(*given): raise KeyError\n"
-        "sys.excepthook, sys.stderr = fail, type('S', (), {'write': fail, 'flush': print})()\n"
-        "1 / 0",
+        (
+            "def fail(*given): raise KeyError\n"
+            "sys.excepthook, sys.stderr = fail, type('S', (), {'write': fail, 'flush': print})()\n"
+            "1 / 0"
+        ),
         1,
     ),
 }
@@ -129,7 +131,7 @@ def test_the_ledger_and_the_exit_code_are_there_where_nothing_can_be_shown(tmp_p
     shell = ["run() { " + shlex.join([sys.executable, "-m", "jitcount", "run"]) +
              ' --ledger "$name.json" train.py "$name"; }']  # fmt: skip
     for name, (command, *_) in SILENCED.items():
-        shell.append(f"name={shlex.quote(name)}; ({command}); echo \"$name: $?\" >> ends")
+        shell.append(f'name={shlex.quote(name)}; ({command}); echo "$name: $?" >> ends')
     (tmp_path / "all.sh").write_text("\n".join(shell))
     python("-c", "import os; os.execvp('bash', ['bash', 'all.sh'])", cwd=tmp_path)
     ends = (tmp_path / "ends").read_text().splitlines()

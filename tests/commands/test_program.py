@@ -106,7 +106,10 @@ def plainly(stderr: str) -> str:
 
 
 def differences(
-    folder: Path, *words: str, plain: tuple[str, ...] | None = None, env: dict[str, str] | None = None
+    folder: Path,
+    *words: str,
+    plain: tuple[str, ...] | None = None,
+    env: dict[str, str] | None = None,
 ) -> str:
     """What is other than with Python; the shell's words may be other for that."""
     ours = python("-m", "jitcount", "run", *words, cwd=folder, env=env or {})
@@ -153,7 +156,7 @@ def test_all_that_python_can_run_is_run(tmp_path: Path) -> None:
         ]
     ]
     found.append(differences(tmp_path, "--", script, "--live", plain=(script, "--live")))
-    found.append(differences(tmp_path, script, env={"PYTHONSAFEPATH": "1", "PYTHONPATH": _HERE}))
+    found.append(differences(tmp_path, script, PYTHONSAFEPATH="1", PYTHONPATH=_HERE))
     assert "\n".join(filter(None, found)) == ""
 
 

@@ -105,7 +105,7 @@ def _run_script(words: list[str]) -> None:
     _begin_path(os.path.dirname(os.path.realpath(file)))  # noqa: PTH120
     names = _new_main()
     with io.open_code(file) as source:
-        code = pkgutil.read_code(source)  # type: ignore[arg-type]  # of a .pyc
+        code = pkgutil.read_code(source)  # of a .pyc
         kind = importlib.machinery.SourcelessFileLoader
         if code is None:
             kind = importlib.machinery.SourceFileLoader  # type: ignore[assignment]

@@ -1,8 +1,8 @@
 """``jitcount run SCRIPT`` runs a script as ``python SCRIPT`` would, and counts.
 
-What the script sets before it imports JAX must hold: JAX is not imported here, nor NumPy, which reads
-the environment too, and counting, which needs them, begins when the script itself has imported it. It ends when the program has ended, with
-its threads and its exit handlers.
+What the script sets before it imports JAX must hold. So JAX is not imported here, nor NumPy, which
+reads the environment too; counting, which needs them, begins when the script itself has imported
+JAX. It ends when the program has ended, with its threads and its exit handlers.
 """
 
 from __future__ import annotations

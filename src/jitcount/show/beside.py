@@ -48,7 +48,7 @@ class Beside:
             return
         # A stream of our own: what cannot be written must not stay in the program's, whose last
         # flush would change the exit code.
-        stream = open(  # noqa: PTH123, SIM115 (closed here, where it cannot raise)
+        stream = open(  # noqa: SIM115 (closed here, where it cannot raise)
             self._number, "w", encoding=self._encoding, errors="backslashreplace", closefd=False
         )
         try:

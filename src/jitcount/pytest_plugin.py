@@ -1,4 +1,8 @@
-"""What the pytest plugin does once a test or an option wants it; `jitcount_pytest` is its door."""
+"""What the pytest plugin does once a test or an option wants it; `jitcount_pytest` is its door.
+
+The tests are to run as without it: JAX, and NumPy, are not imported before they import it, so that
+what they set before holds. What needs JAX waits for it.
+"""
 
 from __future__ import annotations
 
@@ -6,24 +10,23 @@ import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-import jax
 import msgspec
 import pytest
 
+from jitcount._after_jax import after_import_of_jax, forget, is_there
 from jitcount.explain.compile import Compile
-from jitcount.explain.hub import hub
-from jitcount.ledger import budget, ledger
+from jitcount.ledger import kinds
 from jitcount.ledger.budget import Budget, Counts, read_budget, write_budget
-from jitcount.ledger.environment import environment
+from jitcount.ledger.environment import Environment, environment
 from jitcount.ledger.files import FileError, decode, encode, require_replaceable
-from jitcount.ledger.ledger import CaseEntry, Ledger, count_compiles, write_ledger
 from jitcount.recorder.log import CompileLog
-from jitcount.recorder.record import record
 from jitcount.show.costliest import costliest
 from jitcount.show.expected import differences
 from jitcount.show.target_table import targets_summary
 from jitcount.show.terminal import render
 from jitcount.targets.host import prefer_cpu
+from jitcount.targets.installed import require_installed
+from jitcount.targets.names import parse
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
 _LOG = pytest.StashKey[CompileLog]()
 _REPEATS = pytest.StashKey[CompileLog]()
 _LOG_ON_TARGETS = pytest.StashKey[CompileLog]()
+_PROBLEM = pytest.StashKey[Exception | None]()
 
 
 class _Sent(msgspec.Struct, frozen=True):
@@ -54,11 +58,29 @@ def begin(item: pytest.Item) -> None:
     """Begin a test's count; that of an earlier run of it is gone."""
     item.stash[_LOG] = CompileLog()
     item.stash[_REPEATS] = CompileLog()
+    item.stash[_PROBLEM] = None
 
 
 @contextlib.contextmanager
 def counted(item: pytest.Item) -> Iterator[None]:
     """Count what is compiled in a test's call phase, and compile it for targets too."""
+    with contextlib.ExitStack() as counting:
+
+        def begin() -> None:
+            try:
+                _begin_to_count(item, counting)
+            except Exception as error:  # noqa: BLE001 (the test's own import must not fail)
+                item.stash[_PROBLEM] = error
+
+        counting.callback(forget, begin)
+        after_import_of_jax(begin)  # it may be the test itself that imports it
+        yield
+
+
+def _begin_to_count(item: pytest.Item, counting: contextlib.ExitStack) -> None:
+    from jitcount.explain.hub import hub  # noqa: PLC0415 (these need JAX)
+    from jitcount.recorder.record import record  # noqa: PLC0415
+
     log, repeats = log_of(item), item.stash[_REPEATS]
     isolation = item.config.pluginmanager.get_plugin("jitcount-isolation")
 
@@ -66,16 +88,10 @@ def counted(item: pytest.Item) -> Iterator[None]:
         is_repeat = isolation is not None and isolation.is_repeat(seen)
         (repeats if is_repeat else log).add(seen)
 
-    targets = item.config.getoption("jitcount_targets")
+    counting.callback(hub.forget, listener)
     hub.listen(listener)
-    try:
-        if targets:
-            with record(targets) as item.stash[_LOG_ON_TARGETS]:
-                yield
-        else:
-            yield
-    finally:
-        hub.forget(listener)
+    if targets := item.config.getoption("jitcount_targets"):
+        item.stash[_LOG_ON_TARGETS] = counting.enter_context(record(targets))
 
 
 def _compiles_of(item: pytest.Item) -> tuple[Compile, ...]:
@@ -88,6 +104,8 @@ def _compiles_of(item: pytest.Item) -> tuple[Compile, ...]:
 
 def check(item: pytest.Item) -> None:
     """Fail a test that compiled something else than its markers and the budget allow."""
+    if (problem := item.stash[_PROBLEM]) is not None:
+        raise problem
     log = log_of(item)
     for marker in item.iter_markers("compiles"):
         expected = _expected_counts(marker)
@@ -153,7 +171,8 @@ class Run:
         self._budget_file = config.rootpath / named if named else None
         try:
             if targets := config.getoption("jitcount_targets"):
-                record(targets)
+                for target in targets:
+                    require_installed(parse(target))
                 prefer_cpu()
             self._budget = self._prepare_files()
         except (FileError, ValueError, ImportError) as error:  # of a file, or of a target
@@ -161,15 +180,16 @@ class Run:
         self._found: dict[str, tuple[Compile, ...]] = {}
         self._counts: dict[str, Counts] = {}
         self._unused: list[str] = []
+        self._where: Environment | None = None
 
     def _prepare_files(self) -> Budget | None:
         """Read the budget, and see that what will be written replaces nothing of others."""
         if self._ledger is not None:
-            require_replaceable(self._ledger, ledger.KIND)
+            require_replaceable(self._ledger, kinds.LEDGER)
         if self._update:
             if self._budget_file is None:
                 raise FileError("--compile-update needs --compile-budget=FILE, or compile_budget")
-            require_replaceable(self._budget_file, budget.KIND)
+            require_replaceable(self._budget_file, kinds.BUDGET)
             return None
         if self._budget_file is None:
             return None
@@ -186,12 +206,14 @@ class Run:
         """Fail a test that compiles more than its budget."""
         if self._budget is None:
             return
-        found = count_compiles(tuple(log.compiles), with_eager=self._with_eager)
+        found = self._counts_of(log)
         over = self._budget.surplus(item.nodeid, found)
         if over:
             allowed = dict(self._budget.tests.get(item.nodeid, {}))
             over_text = ", ".join(f"{name} {count}" for name, count in over.items())
             headline = f"{item.name} compiles more than its budget (over by {over_text})"
+            import jax  # noqa: PLC0415 (there is more than none, so it is there)
+
             if self._budget.jax != jax.__version__:
                 made_with = f"the budget was made with JAX {self._budget.jax}"
                 headline += f"; {made_with}, and this is {jax.__version__}"
@@ -205,10 +227,16 @@ class Run:
         """Put what a test compiled into its report, which travels from a worker."""
         report = yield
         if call.when == "call":
-            held = tuple(log_of(item).compiles)
-            counts = count_compiles(held, with_eager=self._with_eager)
-            report.jitcount = encode(_Sent(_compiles_of(item), counts)).decode()
+            sent = _Sent(_compiles_of(item), self._counts_of(log_of(item)))
+            report.jitcount = encode(sent).decode()
         return report
+
+    def _counts_of(self, log: CompileLog) -> Counts:
+        if not log.compiles:
+            return {}
+        from jitcount.ledger.ledger import count_compiles  # noqa: PLC0415 (it imports NumPy)
+
+        return count_compiles(tuple(log.compiles), with_eager=self._with_eager)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Gather what the tests compiled, whichever worker ran them."""
@@ -223,18 +251,31 @@ class Run:
                 self._unused.append(f"{report.nodeid}: {name} {count} fewer")
 
     def pytest_sessionfinish(self) -> None:
-        """Write the files that were asked for."""
+        """Write the files that were asked for; a worker says where its tests ran."""
         if self._is_worker:
+            if self._ledger and is_there():
+                sent = encode(environment()).decode()
+                self._config.workeroutput["jitcount_environment"] = sent  # type: ignore[attr-defined]
             return
         try:
             self._write()
         except FileError as error:
             pytest.exit(str(error), 2)
 
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        """Take what a worker of pytest-xdist has said: JAX is as its tests have set it up."""
+        sent = getattr(node, "workeroutput", {}).get("jitcount_environment")
+        if sent and self._where is None:
+            self._where = decode(sent.encode(), Environment)
+
     def _write(self) -> None:
         if self._ledger:
+            from jitcount.ledger.ledger import CaseEntry, Ledger, write_ledger  # noqa: PLC0415
+
+            where = self._where or environment()
             cases = {test: CaseEntry(compiles=found) for test, found in self._found.items()}
-            write_ledger(self._ledger, Ledger(environment=environment(), cases=cases))
+            write_ledger(self._ledger, Ledger(environment=where, cases=cases))
         if self._update and self._budget_file is not None:
             write_budget(self._budget_file, self._counts)
 

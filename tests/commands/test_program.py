@@ -105,15 +105,10 @@ def plainly(stderr: str) -> str:
     return re.sub(r"0x[0-9a-f]+|refcount : \d+", "…", stderr)
 
 
-def differences(
-    folder: Path,
-    *words: str,
-    plain: tuple[str, ...] | None = None,
-    env: dict[str, str] | None = None,
-) -> str:
-    """What is other than with Python; the shell's words may be other for that."""
-    ours = python("-m", "jitcount", "run", *words, cwd=folder, env=env or {})
-    theirs = python(*(plain or words), cwd=folder, env=env or {})
+def differences(folder: Path, *words: str, plain: tuple[str, ...] = (), **env: str) -> str:
+    """What is other than with Python, for which the words may be other ones."""
+    ours = python("-m", "jitcount", "run", *words, cwd=folder, env=env)
+    theirs = python(*(plain or words), cwd=folder, env=env)
     expected = (theirs.returncode, theirs.stdout, plainly(theirs.stderr) + NOTHING)
     found = (ours.returncode, ours.stdout, plainly(ours.stderr))
     return "" if found == expected else f"{words}:\n{found}\ninstead of\n{expected}"

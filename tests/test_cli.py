@@ -1,6 +1,7 @@
 """The command in real processes: a program runs as ever, and is counted beside."""
 
 import json
+import re
 import shlex
 import sys
 from pathlib import Path
@@ -177,23 +178,40 @@ def test_a_program_is_compiled_for_targets_too(tmp_path: Path) -> None:
 
 
 SETTINGS = """
-import os
+import os, sys
 os.environ["JAX_ENABLE_X64"] = "1"
-os.environ["JAX_NUM_CPU_DEVICES"] = "3"
+os.environ["JAX_COMPILATION_CACHE_DIR"] = os.path.abspath("cache")
+os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
+os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=3"
+os.environ["OMP_NUM_THREADS"] = "1"
+print("JAX_PLATFORMS" in os.environ, os.environ.setdefault("JAX_PLATFORMS", "cpu,abacus"))
 os.chdir("elsewhere")
 import jax, numpy as np
-print(jax.jit(lambda x: 2 * x)(np.ones(3)).dtype, jax.device_count())
+print(jax.config.jax_platforms, jax.config.jax_compilation_cache_dir)
+jax.config.update("jax_platforms", "cpu")
+print(jax.jit(lambda x: 2 * x)(np.ones(3)).dtype, jax.device_count(), jax.default_backend())
+print(len(os.listdir("../cache")) > 0, sorted(os.environ.items()))
 """
 
 
-def test_what_a_script_sets_before_it_imports_jax_holds(tmp_path: Path) -> None:
+@pytest.mark.parametrize("options", [(), ("--target", "cpu")])
+def test_what_a_script_sets_before_it_imports_jax_holds(
+    tmp_path: Path, options: tuple[str, ...]
+) -> None:
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "train.py").write_text(SETTINGS)
-    unset = {"JAX_ENABLE_X64": None, "JAX_NUM_CPU_DEVICES": None}
-    counted = jitcount("run", "--ledger", "out.json", "train.py", cwd=tmp_path, env=unset)
-    assert counted.stdout == "float64 3\n"
-    assert counted.stderr.startswith("1 compile in ")
-    assert (tmp_path / "out.json").exists()  # where the command was given, not where the script is
+    set_by_it = [line.split('"')[1] for line in SETTINGS.splitlines() if "os.environ[" in line]
+    unset = dict.fromkeys([*set_by_it, "JAX_NUM_CPU_DEVICES", "JAX_PLATFORMS"])
+    plain = python("train.py", cwd=tmp_path, env=unset)
+    counted = jitcount("run", *options, "--ledger", "o.json", "train.py", cwd=tmp_path, env=unset)
+    assert "float64 3 cpu\nTrue " in plain.stdout
+    assert _without_mark(counted.stdout) == _without_mark(plain.stdout)
+    assert (tmp_path / "o.json").exists()  # where the command was given, not where the script is
+
+
+def _without_mark(text: str) -> str:
+    """Without the variable by which the tests find their processes."""
+    return re.sub(r"\('JITCOUNT_TEST_PROCESS', '\w+'\)", "", text)
 
 
 def test_a_script_without_jax_is_left_without_it(tmp_path: Path) -> None:

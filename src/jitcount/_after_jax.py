@@ -11,6 +11,7 @@ so it is called when the last of ours that is being loaded is there.
 from __future__ import annotations
 
 import sys
+from importlib.machinery import SourceFileLoader
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -96,6 +97,13 @@ class _Loader:
             _ours_loading.discard(name)
             if is_there():
                 _call_back()
+
+
+# Python takes the frames of its import system out of the traceback of an import that failed. Ours
+# goes with them: a user sees what there is without us.
+_Loader.exec_module.__code__ = _Loader.exec_module.__code__.replace(
+    co_filename=SourceFileLoader.exec_module.__code__.co_filename
+)
 
 
 def _call_back() -> None:

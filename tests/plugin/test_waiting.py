@@ -62,7 +62,12 @@ SPREAD = ("-n1", "--compile-ledger=ledger.json", "--compile-budget=b.json", "--c
 
 @pytest.mark.parametrize(
     ("text", "passed", "options"),
-    [(AT_THE_TOP, 2, SHOWN), (AT_THE_TOP, 2, SPREAD), (IN_THE_BODY, 4, ()), (IN_THE_BODY, 4, SHOWN)],
+    [
+        (AT_THE_TOP, 2, SHOWN),
+        (AT_THE_TOP, 2, SPREAD),
+        (IN_THE_BODY, 4, ()),
+        (IN_THE_BODY, 4, SHOWN),
+    ],
 )
 def test_what_tests_set_before_they_import_jax_holds(
     tmp_path: Path, text: str, passed: int, options: tuple[str, ...]

@@ -90,8 +90,11 @@ class Counting:
         try:
             where = self._where or environment()
             write_ledger(self._asked.ledger, Ledger(environment=where, cases=found))
-        except (FileError, RuntimeError) as error:  # RuntimeError: no backend starts
-            return " ".join(str(error).split())
+        except FileError as error:
+            return str(error)
+        except Exception as error:  # noqa: BLE001 (JAX is half imported, or no backend starts)
+            reason = " ".join(f"{type(error).__name__}: {error}".split())
+            return f"{self._asked.ledger}: cannot be written: {reason}"
         return ""
 
     def _show_live(self, observation: Observation) -> None:

@@ -42,8 +42,8 @@ class Ending:
 
     @property
     def is_good(self) -> bool:
-        """Whether the shell will take it for a success."""
-        return not self.is_interrupt and self.code & 0xFF == 0
+        """Whether the shell will take it for a success; no number that is too large is one."""
+        return not self.is_interrupt and self.code & 0xFF == 0 and abs(self.code) < 1 << 63
 
 
 def run(words: list[str], *, is_module: bool) -> Ending:
@@ -218,6 +218,5 @@ def run_exit_handlers() -> None:
 def leave(ending: Ending) -> int:
     """The exit code; after Ctrl-C the interpreter must see that, and ends as it always does."""
     if ending.is_interrupt:
-        sys.excepthook = lambda *_: None  # it was shown
-        raise KeyboardInterrupt
+        raise KeyboardInterrupt  # the command shows it no second time
     return ending.code

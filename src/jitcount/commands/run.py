@@ -39,7 +39,11 @@ def main(asked: argparse.Namespace) -> int:
         asked.parser.error(str(error))
     if asked.target:
         prefer_cpu()
-    return program.leave(_Run(asked).to_the_end())
+    try:
+        ending = _Run(asked).to_the_end()
+    except KeyboardInterrupt:  # a second one, while the first was being dealt with
+        ending = program.Ending(1, is_interrupt=True)
+    return program.leave(ending)
 
 
 class _Run:

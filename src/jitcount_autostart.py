@@ -1,18 +1,64 @@
 """What ``JITCOUNT=1`` does in any Python process: waits for JAX, then counts until the end.
 
-The line in `jitcount.pth` imports this only when the variable is set. JAX itself is not imported: a
-program that never uses it is left alone.
+Python calls `start` whenever it starts, because of a line in `jitcount.pth`, which asks for the
+variable first, or since 3.15 in `jitcount.start`, which cannot: so there is little in here, and
+most of it is loaded once JAX is. JAX itself is not imported: a program that never uses it is left
+alone. Whatever is wrong with us, the program runs.
 """
 
 from __future__ import annotations
 
-from jitcount._after_jax import after_import_of_jax
+import os
+import sys
+
+_ON = ("1", "true", "yes", "on")
+_OFF = ("", "0", "false", "no", "off")
+
+_is_started = False
+_summaries = []  # type: ignore[var-annotated]  # of this process: one, once JAX is there
+
+
+def start() -> None:
+    """Wait for JAX, if the variable asks for it; once, however often Python calls."""
+    global _is_started  # noqa: PLW0603 (a process has one start)
+    asked = os.environ.get("JITCOUNT", "").strip().lower()
+    if _is_started or asked in _OFF:
+        return
+    _is_started = True
+    if asked not in _ON:
+        _say(f"JITCOUNT is {asked!r}; it can be 1 or 0 (true or false, yes or no, on or off)")
+        return
+    try:
+        import atexit  # noqa: PLC0415 (only who asks pays for it)
+
+        from jitcount._after_jax import after_import_of_jax  # noqa: PLC0415
+
+        after_import_of_jax(_count)
+        atexit.register(_tell)  # before all others, so that it comes after them
+    except Exception as error:  # noqa: BLE001 (a damaged installation, most likely)
+        _say(f"could not count: {type(error).__name__}: {error}")
 
 
 def _count() -> None:
-    from jitcount.commands.counting import summarise_at_exit  # noqa: PLC0415 (it imports JAX)
+    if "jitcount.commands.run" in sys.modules:  # it counts by itself
+        return
+    try:
+        from jitcount.commands.summary import Summary  # noqa: PLC0415 (it imports JAX)
 
-    summarise_at_exit()
+        _summaries.append(Summary())
+    except (Exception, SystemExit) as error:  # noqa: BLE001 (the user's import must not fail)
+        _say(f"could not count: {type(error).__name__}: {error}")
 
 
-after_import_of_jax(_count)
+def _tell() -> None:
+    for summary in _summaries:
+        summary.tell()
+
+
+def _say(text: str) -> None:
+    if sys.stderr is not None:
+        try:
+            sys.stderr.write(f"jitcount: {text}\n")
+            sys.stderr.flush()
+        except Exception:  # noqa: BLE001, S110 (then nobody listens)
+            pass

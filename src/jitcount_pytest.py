@@ -1,7 +1,7 @@
-"""The door of the pytest plugin: pytest loads this file in every project, so it imports no JAX.
+"""The door of the pytest plugin: pytest loads this file in every project, so it imports nothing.
 
 What it asks for is done in `jitcount.pytest_plugin`, which is imported when a test, an option or an
-ini value wants it.
+ini value wants it. Neither imports JAX before the tests do.
 """
 
 from __future__ import annotations
@@ -99,9 +99,9 @@ def pytest_configure(config: pytest.Config) -> None:
     options = ("show", "ledger", "budget", "update", "review", "targets")
     wanted = any(config.getoption(f"jitcount_{name}") for name in options)
     if wanted or config.getini("compile_budget"):
-        from jitcount import pytest_plugin  # noqa: PLC0415 (it imports JAX)
+        from jitcount.pytest_run import Run  # noqa: PLC0415 (who wants none pays nothing)
 
-        config.pluginmanager.register(pytest_plugin.Run(config), "jitcount-run")
+        config.pluginmanager.register(Run(config), "jitcount-run")
 
 
 def _shown(config: pytest.Config) -> int:
@@ -139,7 +139,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     if _isolation(config) == "none" or config.getoption("collectonly"):
         return
     if any(map(_holds_count, session.items)):
-        from jitcount.pytest_isolation import Isolation  # noqa: PLC0415 (it imports JAX)
+        from jitcount.pytest_isolation import Isolation  # noqa: PLC0415 (who wants none pays nothing)
 
         isolation = Isolation(session.items, _holds_count)
         config.pluginmanager.register(isolation, "jitcount-isolation")

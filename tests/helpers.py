@@ -192,11 +192,11 @@ class Project:
         """Write a file; by default it begins with a jitted ``step``, and arrays for it."""
         (self.root / name).write_text(head + text)
 
-    def run(self, *arguments: str) -> Finished:
+    def run(self, *arguments: str, env: Environment = _NO_CHANGE) -> Finished:
         """Run pytest in a terminal of 100 columns; with CI set, it would write longer lines."""
         command = ("-m", "pytest", "-q", "-p", "no:cacheprovider")
         terminal = {"CI": None, "BUILD_NUMBER": None, "COLUMNS": "100", "NO_COLOR": "1"}
-        return python(*command, *arguments, cwd=self.root, env=terminal)
+        return python(*command, *arguments, cwd=self.root, env={**terminal, **env})
 
 
 # --- What is seen of a compile --------------------------------------------------------------------

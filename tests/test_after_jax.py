@@ -137,3 +137,38 @@ assert jax.here == 1
 assert called[-2:] == [("could not start with JAX", "ZeroDivisionError"), "last"]
 """,
     )
+
+
+def test_a_module_of_ours_that_imports_jax_is_there_before_anyone_is_called() -> None:
+    done = python(
+        "-W",
+        "error",
+        "-c",
+        """
+from jitcount._after_jax import after_import_of_jax
+
+def use():
+    from jitcount.explain.hub import hub
+    print("called, and there is", type(hub).__name__)
+
+after_import_of_jax(use)
+import jitcount.explain.hub
+""",
+    )
+    assert (done.stdout, done.stderr) == ("called, and there is Hub\n", "")
+
+
+def test_who_no_longer_waits_is_not_called(jax_here: Path) -> None:
+    run(
+        jax_here,
+        """
+from jitcount._after_jax import forget
+
+third = lambda: called.append("third")
+after_import_of_jax(third)
+forget(third)
+import jax
+forget(third)
+assert called == ["first", "second"]
+""",
+    )

@@ -1,15 +1,16 @@
 """The command in real processes: a program runs as ever, and is counted beside."""
 
 import json
-import signal
-import time
+import re
+import shlex
+import sys
 from pathlib import Path
 
 import pytest
 
 from jitcount.cli import main
 from jitcount.targets.names import TARGETS
-from tests.helpers import jitcount, python, running, wait_until
+from tests.helpers import jitcount, python
 
 PROGRAM = """
 import sys
@@ -53,28 +54,91 @@ def test_a_module_runs_as_with_python_m(tmp_path: Path) -> None:
     assert counted.stderr.startswith("2 compiles in ")
 
 
-@pytest.mark.parametrize("end", ["sys.exit(3)", "sys.exit('no')", "1 / 0"])
-def test_the_exit_code_and_the_error_are_the_programs(tmp_path: Path, end: str) -> None:
-    (tmp_path / "train.py").write_text(f"import sys\ndef main():\n    {end}\nmain()\n")
-    plain = python("train.py", cwd=tmp_path)
-    counted = jitcount("run", "train.py", cwd=tmp_path)
-    assert counted.returncode == plain.returncode
-    error = plain.stderr.replace(str(tmp_path / "train.py"), "train.py")
-    shown = counted.stderr.replace(str(tmp_path / "train.py"), "train.py")
-    assert shown == f"{error}nothing was compiled\n"
+LATE = """
+import atexit, pickle, threading
+
+class Kept:
+    pass
+
+def first_handler():  # it comes last, when JAX's own has taken its backends down
+    step(np.ones(6, np.float32))
+    print("first handler", type(pickle.loads(pickle.dumps(Kept()))).__name__)
+
+atexit.register(first_handler)
+import jax, numpy as np
+
+@jax.jit
+def step(x):
+    return 2 * x
+
+def thread():
+    threading.main_thread().join()
+    step(np.ones(4, np.float32))
+    print("thread")
+
+atexit.register(lambda: print("handler", step(np.ones(5, np.float32)).shape))
+threading.Thread(target=thread).start()
+step(np.ones(3, np.float32))
+print("end")
+"""
 
 
-def test_ctrl_c_ends_the_program_and_the_summary_is_shown(tmp_path: Path) -> None:
-    (tmp_path / "train.py").write_text(
-        "import pathlib, time\npathlib.Path('ready').touch()\ntime.sleep(60)\n"
-    )
-    with running("-m", "jitcount", "run", "train.py", cwd=tmp_path) as process:
-        wait_until((tmp_path / "ready").exists, process)
-        time.sleep(0.2)
-        process.send_signal(signal.SIGINT)
-        _, stderr = process.communicate(timeout=30)
-    assert process.returncode == -signal.SIGINT
-    assert stderr.endswith("KeyboardInterrupt\nnothing was compiled\n")
+def test_what_threads_and_exit_handlers_compile_is_counted_kept_and_held_to_the_limit(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "late.py").write_text(LATE)
+    options = ("--max", "3", "--ledger", "out.json", "--target", "cpu")
+    counted = jitcount("run", *options, "late.py", cwd=tmp_path)
+    assert counted.stdout == "end\nthread\nhandler (5,)\nfirst handler Kept\n"
+    assert counted.stderr.splitlines()[-1] == "jitcount: 4 compiles, and --max allows 3"
+    assert counted.returncode == 1
+    compiles = json.loads((tmp_path / "out.json").read_text())["cases"]["late.py"]["compiles"]
+    assert [c["signature"] for c in compiles] == [[f"float32[{n}]"] for n in (3, 4, 5, 6)]
+    assert [c["on"]["cpu"]["error"] for c in compiles] == [None] * 4
+
+
+# --- Where nothing can be shown, the ledger is there all the same ---------------------------------
+
+# The shell's command (`run` is ours, with a ledger), what the program does, and its exit code.
+SILENCED = {
+    "stderr is full": ("run 2>/dev/full", "sys.exit(3)", 3),
+    "stderr is closed": ("run 2>&-", "sys.exit(3)", 3),
+    "nobody reads": ("run 2>&1 | true; exit ${PIPESTATUS[0]}", "sys.stdout = None; sys.exit(3)", 3),
+    "the file is another": (
+        "run",
+        "sys.stderr.close(); os.close(2); assert os.open('other', 65, 0o600) == 2; sys.exit(3)",
+        3,
+    ),
+    "the hook and the stream raise": (
+        "run",
+        (
+            "def fail(*given): raise KeyError\n"
+            "sys.excepthook, sys.stderr = fail, type('S', (), {'write': fail, 'flush': print})()\n"
+            "1 / 0"
+        ),
+        1,
+    ),
+}
+
+
+def test_the_ledger_and_the_exit_code_are_there_where_nothing_can_be_shown(tmp_path: Path) -> None:
+    lines = [
+        f"import os, sys; trouble = {{name: what for name, (_, what, _) in {SILENCED!r}.items()}}",
+        "import jax, numpy as np",
+        "jax.jit(lambda x: 2 * x)(np.ones(3))",
+        "exec(trouble[sys.argv[1]])",
+    ]
+    (tmp_path / "train.py").write_text("\n".join(lines))
+    shell = ["run() { " + shlex.join([sys.executable, "-m", "jitcount", "run"]) +
+             ' --ledger "$name.json" train.py "$name"; }']  # fmt: skip
+    for name, (command, *_) in SILENCED.items():
+        shell.append(f'name={shlex.quote(name)}; ({command}); echo "$name: $?" >> ends')
+    (tmp_path / "all.sh").write_text("\n".join(shell))
+    python("-c", "import os; os.execvp('bash', ['bash', 'all.sh'])", cwd=tmp_path)
+    ends = (tmp_path / "ends").read_text().splitlines()
+    assert ends == [f"{name}: {code}" for name, (*_, code) in SILENCED.items()]
+    assert sorted(file.stem for file in tmp_path.glob("*.json")) == sorted(SILENCED)
+    assert (tmp_path / "other").read_text() == ""
 
 
 @pytest.mark.parametrize(
@@ -93,20 +157,6 @@ def test_bad_usage_is_one_clear_line_and_exit_2(
         main(arguments)
     assert raised.value.code == 2
     assert message in capsys.readouterr().err.splitlines()[-1]
-
-
-def test_the_variable_gives_the_summary_to_any_program(tmp_path: Path) -> None:
-    (tmp_path / "train.py").write_text(PROGRAM)
-    counted = python("train.py", cwd=tmp_path, env={"JITCOUNT": "1"})
-    plain = python("train.py", cwd=tmp_path, env={"JITCOUNT": "0"})
-    assert counted.stderr.startswith("2 compiles in ")
-    assert (plain.stderr, plain.stdout) == ("", counted.stdout)
-
-
-def test_the_variable_leaves_a_program_without_jax_alone(tmp_path: Path) -> None:
-    (tmp_path / "other.py").write_text("import sys; assert 'jax' not in sys.modules")
-    done = python("other.py", cwd=tmp_path, env={"JITCOUNT": "1"})
-    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_the_targets_are_listed() -> None:
@@ -128,23 +178,40 @@ def test_a_program_is_compiled_for_targets_too(tmp_path: Path) -> None:
 
 
 SETTINGS = """
-import os
+import os, sys
 os.environ["JAX_ENABLE_X64"] = "1"
-os.environ["JAX_NUM_CPU_DEVICES"] = "3"
+os.environ["JAX_COMPILATION_CACHE_DIR"] = os.path.abspath("cache")
+os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
+os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=3"
+os.environ["OMP_NUM_THREADS"] = "1"
+print("JAX_PLATFORMS" in os.environ, os.environ.setdefault("JAX_PLATFORMS", "cpu,abacus"))
 os.chdir("elsewhere")
 import jax, numpy as np
-print(jax.jit(lambda x: 2 * x)(np.ones(3)).dtype, jax.device_count())
+print(jax.config.jax_platforms, jax.config.jax_compilation_cache_dir)
+jax.config.update("jax_platforms", "cpu")
+print(jax.jit(lambda x: 2 * x)(np.ones(3)).dtype, jax.device_count(), jax.default_backend())
+print(len(os.listdir("../cache")) > 0, sorted(os.environ.items()))
 """
 
 
-def test_what_a_script_sets_before_it_imports_jax_holds(tmp_path: Path) -> None:
+@pytest.mark.parametrize("options", [(), ("--target", "cpu")])
+def test_what_a_script_sets_before_it_imports_jax_holds(
+    tmp_path: Path, options: tuple[str, ...]
+) -> None:
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "train.py").write_text(SETTINGS)
-    unset = {"JAX_ENABLE_X64": None, "JAX_NUM_CPU_DEVICES": None}
-    counted = jitcount("run", "--ledger", "out.json", "train.py", cwd=tmp_path, env=unset)
-    assert counted.stdout == "float64 3\n"
-    assert counted.stderr.startswith("1 compile in ")
-    assert (tmp_path / "out.json").exists()  # where the command was given, not where the script is
+    set_by_it = [line.split('"')[1] for line in SETTINGS.splitlines() if "os.environ[" in line]
+    unset = dict.fromkeys([*set_by_it, "JAX_NUM_CPU_DEVICES", "JAX_PLATFORMS"])
+    plain = python("train.py", cwd=tmp_path, env=unset)
+    counted = jitcount("run", *options, "--ledger", "o.json", "train.py", cwd=tmp_path, env=unset)
+    assert "float64 3 cpu\nTrue " in plain.stdout
+    assert _without_mark(counted.stdout) == _without_mark(plain.stdout)
+    assert (tmp_path / "o.json").exists()  # where the command was given, not where the script is
+
+
+def _without_mark(text: str) -> str:
+    """Without the variable by which the tests find their processes."""
+    return re.sub(r"\('JITCOUNT_TEST_PROCESS', '\w+'\)", "", text)
 
 
 def test_a_script_without_jax_is_left_without_it(tmp_path: Path) -> None:

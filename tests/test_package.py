@@ -53,6 +53,15 @@ def test_importing_does_not_import_jax(module: str) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_what_runs_before_the_users_program_does_not_import_numpy_either() -> None:
+    done = run(
+        "import sys, jitcount_autostart, jitcount_pytest\n"
+        "import jitcount.commands.run, jitcount.pytest_run, jitcount.pytest_isolation\n"
+        "print(sorted({'jax', 'ml_dtypes', 'numpy', 'rich'} & set(sys.modules)))"
+    )
+    assert (done.stdout, done.stderr) == ("[]\n", "")
+
+
 # --- The public names, which are looked up when they are used
 
 

@@ -3,11 +3,15 @@
 A finder stands first in `sys.meta_path` until JAX has been imported, and then is gone. It must
 never fail that import: what goes wrong in a callback is logged, and shows again when jitcount is
 used.
+
+It may be a module of ours that imports JAX. What is called back would find that module half made,
+so it is called when the last of ours that is being loaded is there.
 """
 
 from __future__ import annotations
 
 import sys
+from importlib.machinery import SourceFileLoader
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -16,10 +20,16 @@ if TYPE_CHECKING:
 
 _callbacks: list[Callable[[], object]] = []
 
+_ours_loading: set[str] = set()
+"""The modules of ours that are being loaded, in whichever thread."""
+
 
 def after_import_of_jax(callback: Callable[[], object]) -> None:
-    """Call back as soon as JAX has been imported, once: now, if it has been."""
-    if "jax" in sys.modules:
+    """Call back as soon as JAX has been imported, once: now, if it has been.
+
+    What is called back while JAX is imported has no say in that import: see to errors there.
+    """
+    if is_there():
         callback()
         return
     _callbacks.append(callback)
@@ -27,8 +37,20 @@ def after_import_of_jax(callback: Callable[[], object]) -> None:
         sys.meta_path.insert(0, _finder)
 
 
+def forget(callback: Callable[[], object]) -> None:
+    """Call it no more, if it waits."""
+    _callbacks[:] = [waiting for waiting in _callbacks if waiting is not callback]
+
+
+def is_there() -> bool:
+    """Whether JAX has been imported, to the end, and no module of ours is half made."""
+    jax = sys.modules.get("jax")
+    is_loading = getattr(getattr(jax, "__spec__", None), "_initializing", False)
+    return jax is not None and not is_loading and not _ours_loading
+
+
 class _Finder:
-    """Is asked for every module, and finds one: JAX, as the others do."""
+    """Is asked for every module, and finds JAX, as the others do, and what is ours."""
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
         """Find JAX, and be there when it is loaded.
@@ -36,7 +58,7 @@ class _Finder:
         That may never be: a script may only want to know whether JAX is installed
         (`importlib.util.find_spec`). So the finder stays until there is a module.
         """
-        if name != "jax":
+        if name != "jax" and not name.startswith("jitcount."):
             return None
         for finder in tuple(sys.meta_path):
             find = getattr(finder, "find_spec", None)
@@ -52,7 +74,7 @@ class _Finder:
 
 
 class _Loader:
-    """JAX's own loader, and what comes after."""
+    """A module's own loader, and what comes after."""
 
     def __init__(self, loader: Any) -> None:
         self._loader = loader
@@ -61,19 +83,38 @@ class _Loader:
         return getattr(self._loader, name)
 
     def exec_module(self, module: Any) -> None:
-        """Load JAX as ever, under its own loader's name, and call back."""
+        """Load the module as ever, under its own loader's name, and call back."""
+        name = module.__spec__.name
         module.__loader__ = module.__spec__.loader = self._loader
-        self._loader.exec_module(module)
-        _call_back()
+        if name == "jax":
+            self._loader.exec_module(module)
+            _call_back()
+            return
+        _ours_loading.add(name)
+        try:
+            self._loader.exec_module(module)
+        finally:
+            _ours_loading.discard(name)
+            if is_there():
+                _call_back()
+
+
+# Python takes the frames of its import system out of the traceback of an import that failed. Ours
+# goes with them: a user sees what there is without us.
+_Loader.exec_module.__code__ = _Loader.exec_module.__code__.replace(
+    co_filename=SourceFileLoader.exec_module.__code__.co_filename
+)
 
 
 def _call_back() -> None:
+    if _ours_loading:
+        return
     # A new list: in another thread, an import may be on its way through the old one.
     sys.meta_path = [finder for finder in sys.meta_path if finder is not _finder]
     while _callbacks:
         try:
             _callbacks.pop(0)()
-        except Exception:
+        except (Exception, SystemExit):
             import logging  # noqa: PLC0415 (most processes never need it for this)
 
             logging.getLogger("jitcount").debug("could not start with JAX", exc_info=True)

@@ -7,20 +7,22 @@ against the test when it is compiled again. And where the caches hold nothing el
 alone.
 
 So that it is known what a fixture of a wider scope compiles, it finds no other's programs either.
+
+Before the tests have imported JAX there is nothing to hear, and nothing to clear.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import jax
 import pytest
 
-from jitcount.explain.hub import hub
+from jitcount._after_jax import after_import_of_jax, forget
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Generator, Iterable
 
+    from jitcount.explain.hub import Excuse, Hub
     from jitcount.observe.observation import Observation
     from jitcount.observe.program import Program
 
@@ -78,14 +80,25 @@ class Isolation:
         """The history holds less than the fixtures that are there have compiled."""
 
         self._listener = self._hear  # one object: a bound method is a new one each time
+        self._waiting = self._begin
+        self._hub: Hub | None = None
+        self._excuse_before: Excuse | None = None
+        after_import_of_jax(self._waiting)
+
+    def _begin(self) -> None:
+        from jitcount.explain.hub import hub  # noqa: PLC0415 (it needs JAX)
+
+        self._hub = hub
         self._excuse_before = hub.excuse
         hub.listen(self._listener)
         hub.excuse = self._excuses
 
     def pytest_unconfigure(self) -> None:
         """Leave no listener behind."""
-        hub.forget(self._listener)
-        hub.excuse = self._excuse_before
+        forget(self._waiting)
+        if self._hub is not None:
+            self._hub.forget(self._listener)
+            self._hub.excuse = self._excuse_before
 
     # --- What is compiled -------------------------------------------------------------------------
 
@@ -125,6 +138,10 @@ class Isolation:
 
     def _clear_unless_only(self, names: Collection[str]) -> None:
         """Clear what anything but these fixtures has compiled, and with it all."""
+        if self._hub is None:
+            return
+        import jax  # noqa: PLC0415 (it is there)
+
         compiled = self._compiled_by(names)
         if not self._cached <= {key for key, _ in compiled}:
             jax.clear_caches()
@@ -169,11 +186,12 @@ class Isolation:
             own = self._compiled_by(self._names)
             self._own = frozenset(key for key, _ in own)
             self._narrow_history(own)
-        elif self._is_narrow:
+        elif self._is_narrow and self._hub is not None:
             for _, program in self._compiled_by_all():
-                hub.history.add(program)
+                self._hub.history.add(program)
             self._is_narrow = False
 
     def _narrow_history(self, warmups: Warmups) -> None:
-        hub.new_history(program for _, program in warmups)
-        self._is_narrow = True
+        if self._hub is not None:
+            self._hub.new_history(program for _, program in warmups)
+            self._is_narrow = True

@@ -75,6 +75,8 @@ def _number_of_processes(text: str) -> int:
 
 
 def _require_script(asked: argparse.Namespace) -> None:
+    if asked.script[:1] == ["--"]:  # whatever follows is no option of ours
+        del asked.script[0]
     if not asked.script:
         asked.parser.error("run needs a SCRIPT, or -m and a MODULE")
     if not asked.module and not Path(asked.script[0]).exists():

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import atexit
-import functools
-import sys
+import contextlib
 from typing import TYPE_CHECKING
 
 from jitcount.explain.causes import Kind
 from jitcount.explain.explaining import explained
 from jitcount.explain.hub import hub
 from jitcount.explain.summing import sentences
-from jitcount.ledger.environment import environment
+from jitcount.ledger.environment import Environment, environment
 from jitcount.ledger.files import FileError
 from jitcount.ledger.ledger import CaseEntry, Ledger, write_ledger
 from jitcount.recorder.log import CompileLog
@@ -21,70 +20,97 @@ from jitcount.show.parts import Note
 from jitcount.show.target_table import target_tables
 from jitcount.show.terminal import render
 from jitcount.show.text import seconds
+from jitcount.targets.compiling import close_compilers
 
 if TYPE_CHECKING:
     import argparse
-    import contextlib
 
     from jitcount.observe.observation import Observation
+    from jitcount.show.beside import Beside
 
 
-def count(asked: argparse.Namespace, counting: contextlib.ExitStack) -> CompileLog:
-    """Record from now on, until `counting` ends."""
-    if asked.live:
-        hub.listen(functools.partial(_show_live, redact=asked.redact))
-    return counting.enter_context(record(asked.target, progress=True, redact=asked.redact))
+class Counting:
+    """What `jitcount run` does once the script has imported JAX."""
+
+    def __init__(self, asked: argparse.Namespace, beside: Beside) -> None:
+        self._asked = asked
+        self._beside = beside
+        self._log = CompileLog()
+        self._recording = contextlib.ExitStack()
+        self._where: Environment | None = None
+
+    def begin(self) -> None:
+        """Record from now on."""
+        if self._asked.live:
+            hub.listen(self._show_live)
+        self._log = self._recording.enter_context(
+            record(self._asked.target, progress=True, redact=self._asked.redact)
+        )
+
+    def before_exit_handlers(self) -> None:
+        """Look at JAX's backend, which JAX's own handler takes down, and keep the compilers."""
+        if self._asked.ledger and self._log.compiles:  # else there may be no backend to look at
+            with contextlib.suppress(Exception):
+                self._where = environment()
+        atexit.unregister(close_compilers)  # what a handler compiles goes to them too
+
+    def end(self, *, is_interrupt: bool) -> None:
+        """Record no more, and wait for what the targets' compilers have yet to say.
+
+        Raises:
+            KeyboardInterrupt: it came while they were waited for; they are stopped.
+        """
+        try:
+            with contextlib.suppress(Exception):
+                if is_interrupt:  # then no compiler is waited for
+                    error = KeyboardInterrupt()
+                    self._recording.__exit__(KeyboardInterrupt, error, None)
+                else:
+                    self._recording.close()
+        finally:
+            close_compilers()
+
+    def tell(self) -> int:
+        """Keep what was found, show it, and hold it to the limit; gives the exit code.
+
+        The file comes first: whatever becomes of what is shown, it is there.
+        """
+        refused = self._keep() if self._asked.ledger else ""
+        self._beside.say(shown(self._log, self._beside, whole=self._asked.all))
+        code = 0
+        if refused:
+            self._beside.say(f"jitcount: {refused}")
+            code = 2
+        count, limit = self._log.count(), self._asked.max
+        if limit is not None and count > limit:
+            self._beside.say(f"jitcount: {count} compiles, and --max allows {limit}")
+            code = code or 1
+        return code
+
+    def _keep(self) -> str:
+        """Write the ledger; says why that cannot be, if it cannot."""
+        found = {self._asked.script[0]: CaseEntry(compiles=tuple(self._log.compiles))}
+        try:
+            where = self._where or environment()
+            write_ledger(self._asked.ledger, Ledger(environment=where, cases=found))
+        except FileError as error:
+            return str(error)
+        except Exception as error:  # noqa: BLE001 (JAX is half imported, or no backend starts)
+            reason = " ".join(f"{type(error).__name__}: {error}".split())
+            return f"{self._asked.ledger}: cannot be written: {reason}"
+        return ""
+
+    def _show_live(self, observation: Observation) -> None:
+        compiled = explained(observation, redact=self._asked.redact)
+        why = [c for c in compiled.causes if c.kind != Kind.FIRST_CALL]
+        if why and not compiled.from_disk:
+            reasons = "; ".join(sentences(why))
+            where = f"{compiled.call} at {compiled.call_site}"
+            line = f"jitcount: {where}, {seconds(compiled.total_s)}: {reasons}"
+            self._beside.say(render([Note(line)], stream=self._beside.stream))
 
 
-def tell(asked: argparse.Namespace, logs: list[CompileLog], code: int) -> int:
-    """Keep what was found, show it, and hold it to the limit; gives the exit code.
-
-    The file comes first: whatever becomes of what is shown, it is there.
-    """
-    log = logs[0] if logs else CompileLog()
-    refused = _keep(asked, log) if asked.ledger else ""
-    _say_log(log, whole=asked.all)
-    if refused:
-        _say(f"jitcount: {refused}")
-        code = code or 2
-    if asked.max is not None and log.count() > asked.max:
-        _say(f"jitcount: {log.count()} compiles, and --max allows {asked.max}")
-        code = code or 1
-    return code
-
-
-def _keep(asked: argparse.Namespace, log: CompileLog) -> str:
-    """Write the ledger; says why that cannot be, if it cannot."""
-    found = {asked.script[0]: CaseEntry(compiles=tuple(log.compiles))}
-    try:
-        write_ledger(asked.ledger, Ledger(environment=environment(), cases=found))
-    except FileError as error:
-        return str(error)
-    return ""
-
-
-def _show_live(observation: Observation, *, redact: bool) -> None:
-    compiled = explained(observation, redact=redact)
-    why = [c for c in compiled.causes if c.kind != Kind.FIRST_CALL]
-    if why and not compiled.from_disk:
-        reasons = "; ".join(sentences(why))
-        where = f"{compiled.call} at {compiled.call_site}"
-        line = f"jitcount: {where}, {seconds(compiled.total_s)}: {reasons}"
-        _say(render([Note(line)], stream=sys.stderr))
-
-
-def summarise_at_exit() -> CompileLog:
-    """Record from now on, and show the summary when the process ends: ``JITCOUNT=1``."""
-    log = record().__enter__()
-    atexit.register(_say_log, log)
-    return log
-
-
-def _say_log(log: CompileLog, *, whole: bool = False) -> None:
+def shown(log: CompileLog, beside: Beside, *, whole: bool = False) -> str:
+    """The tables of a log, as they are said there."""
     parts = [*log_table(log.compiles, whole=whole), *target_tables(log.compiles)]
-    _say(render(parts, stream=sys.stderr))
-
-
-def _say(text: str) -> None:
-    """Speak beside the script, whose own output may be read by another one."""
-    print(text, file=sys.stderr, flush=True)  # noqa: T201
+    return render(parts, beside.columns, stream=beside.stream)

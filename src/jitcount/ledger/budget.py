@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import msgspec
 
+from jitcount.ledger import kinds
+from jitcount.ledger.counts import counts_text
 from jitcount.ledger.files import is_there, read_whole
-from jitcount.ledger.findings import counts_text
 from jitcount.ledger.writing import one_at_a_time, require_replaceable, write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-KIND: Final = "jitcount budget"
+KIND: Final = kinds.BUDGET
 SCHEMA: Final = 1
 
 Counts = dict[str, Annotated[int, msgspec.Meta(ge=0)]]

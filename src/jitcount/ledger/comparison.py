@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jitcount.ledger.findings import counts_text, findings, share_of_bound, verdicts
+from jitcount.ledger.counts import counts_text
+from jitcount.ledger.findings import findings, share_of_bound, verdicts
 from jitcount.numerics.arrays import decode, parts
 from jitcount.numerics.judging import EXACT, judge_pair
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from jitcount.ledger.counts import counts_text
 from jitcount.numerics.judging import EXACT, judge
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from jitcount.ledger.ledger import CaseEntry
     from jitcount.numerics.judging import Verdict
@@ -45,15 +46,6 @@ def _refusals(entry: CaseEntry, target: str) -> list[str]:
         signature = ", ".join(compiled.signature)
         lines.append(f"{target} did not compile {compiled.function}({signature}): {why}")
     return lines
-
-
-def counts_text(counts: Mapping[str, int]) -> str:
-    """Compile counts in a line.
-
-    >>> counts_text({"sum": 2, "add": 1}), counts_text({})
-    ('sum 2, add 1', 'nothing')
-    """
-    return ", ".join(f"{name} {count}" for name, count in counts.items()) or "nothing"
 
 
 def share_of_bound(entry: CaseEntry, judged: Sequence[Verdict] | None = None) -> float | None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 import msgspec
 
 from jitcount.explain.compile import Compile
+from jitcount.ledger import kinds
 from jitcount.ledger.environment import Environment
 from jitcount.ledger.files import encode, read_whole
 from jitcount.ledger.writing import require_replaceable, write_whole
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-KIND: Final = "jitcount ledger"
+KIND: Final = kinds.LEDGER
 SCHEMA: Final = 3
 
 Seconds = Annotated[float, msgspec.Meta(ge=0)]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jitcount.explain.explaining import explained
-
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -41,6 +39,9 @@ class CompileLog:
     @property
     def compiles(self) -> Sequence[Compile]:
         """All that XLA compiled, in order; what came from disk instead is marked `from_disk`."""
+        if len(self._written) < len(self._seen):
+            # Not before: it needs JAX, and a test may hold a log before it imports JAX.
+            from jitcount.explain.explaining import explained  # noqa: PLC0415
         for number in range(len(self._written), len(self._seen)):
             # A thread, or a finalizer, that is in here too writes out the same.
             written = explained(*self._seen[number], redact=self._redact)

@@ -59,7 +59,7 @@ def _bar(
     what: str, done: int, total: int, *, is_timed: bool = False
 ) -> Iterator[Callable[[int, str], None] | None]:
     """What moves a bar, which ends with a step's name or with the time; in a log there is none."""
-    if sys.stderr is None or not sys.stderr.isatty():
+    if not _is_terminal():
         yield None
         return
     from rich.console import Console  # noqa: PLC0415 (slow to load)
@@ -83,6 +83,14 @@ def _fit(text: str) -> str:
     return spelled(visible(text), encoding_of(sys.stderr))
 
 
+def _is_terminal() -> bool:
+    try:
+        return sys.stderr.isatty()
+    except (AttributeError, ValueError):  # there is none, or it is closed
+        return False
+
+
 def _say(text: str) -> None:
-    text = _fit(text)
-    print(text, file=sys.stderr, flush=True)  # noqa: T201
+    if sys.stderr is not None:  # print would take stdout for it
+        with contextlib.suppress(OSError, ValueError):  # the work is worth more than the line
+            print(_fit(text), file=sys.stderr, flush=True)  # noqa: T201

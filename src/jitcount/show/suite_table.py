@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jitcount.ledger.findings import counts_text, share_of_bound
+from jitcount.ledger.counts import counts_text
+from jitcount.ledger.findings import share_of_bound
 from jitcount.show.parts import Note, Part, Row, Seconds, Share, Table, figures, words
 from jitcount.show.target_table import distinct
 from jitcount.show.text import seconds, times

@@ -287,6 +287,11 @@ def compilers() -> Compilers:
     return _compilers
 
 
-atexit.register(lambda: compilers().close())
+def close_compilers() -> None:
+    """End them all; called when the process ends."""
+    compilers().close()
+
+
+atexit.register(close_compilers)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=lambda: compilers().forget())

@@ -1,0 +1,203 @@
+"""What a run of pytest keeps and shows: a ledger, a budget, a table at the end.
+
+Like all of the plugin it imports neither JAX nor NumPy before the tests have: what they set before
+holds.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+
+from jitcount._after_jax import is_there
+from jitcount.explain.compile import Compile
+from jitcount.ledger import kinds
+from jitcount.ledger.budget import Budget, Counts, read_budget
+from jitcount.ledger.environment import Environment, environment
+from jitcount.ledger.files import FileError, decode, encode
+from jitcount.ledger.files import is_there as is_file_there
+from jitcount.ledger.writing import require_replaceable
+from jitcount.pytest_budget import Update, update_asked
+from jitcount.pytest_plugin import compiles_of, fail, log_of
+from jitcount.show.costliest import costliest
+from jitcount.show.parts import Note
+from jitcount.show.target_table import targets_summary
+from jitcount.show.terminal import render
+from jitcount.targets.host import prefer_cpu
+from jitcount.targets.installed import require_installed
+from jitcount.targets.names import parse
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+    from pathlib import Path
+
+    from jitcount.recorder.log import CompileLog
+
+
+class _Sent(msgspec.Struct, frozen=True):
+    """What travels with a report, as plain text, from a worker of pytest-xdist."""
+
+    compiles: tuple[Compile, ...]
+    """All of them, also those that are not held against the test."""
+
+    counts: Counts
+    """Of those that are, as a budget has them."""
+
+
+class Run:
+    """A run with a budget, a ledger or a table at the end; in each worker and in the one above."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        self._is_worker = hasattr(config, "workerinput")
+        named = config.getoption("jitcount_ledger")
+        self._ledger = config.invocation_params.dir / named if named else None
+        self._update: Update | None = None
+        self._with_eager = bool(config.getini("compile_budget_eager"))
+        named = config.getoption("jitcount_budget") or config.getini("compile_budget")
+        self._budget_file = config.rootpath / named if named else None
+        try:
+            if targets := config.getoption("jitcount_targets"):
+                for target in targets:
+                    require_installed(parse(target))
+                prefer_cpu()
+            self._budget = self._prepare_files()
+        except (FileError, ValueError, ImportError) as error:  # of a file, or of a target
+            pytest.exit(str(error), 2)
+        self._found: dict[str, tuple[Compile, ...]] = {}
+        self._counts: dict[str, Counts] = {}
+        self._passed: dict[str, bool] = {}
+        """By test, whether all of its phases did; of one that is run again, the last time."""
+        self._where: Environment | None = None
+
+    def _prepare_files(self) -> Budget | None:
+        """Read the budget, and see that what will be written replaces nothing of others."""
+        if self._ledger is not None:
+            require_replaceable(self._ledger, kinds.LEDGER)
+        self._update = update_asked(self._config, self._budget_file)
+        if self._budget_file is None or self._update is not None:
+            return None
+        if not is_file_there(self._budget_file):
+            raise FileError(f"{self._budget_file}: is not there; --compile-update makes one")
+        return read_budget(self._budget_file)
+
+    @property
+    def holds_counts(self) -> bool:
+        """Whether what a test compiles is held against a number, or will be."""
+        return self._budget is not None or self._update is not None
+
+    def check(self, item: pytest.Item, log: CompileLog) -> None:
+        """Fail a test that compiles more than its budget."""
+        if self._budget is None:
+            return
+        found = self._counts_of(log)
+        over = self._budget.surplus(item.nodeid, found)
+        if over:
+            allowed = dict(self._budget.tests.get(item.nodeid, {}))
+            over_text = ", ".join(f"{name} {count}" for name, count in over.items())
+            headline = f"{item.name} compiles more than its budget (over by {over_text})"
+            import jax  # noqa: PLC0415 (there is more than none, so it is there)
+
+            if self._budget.jax != jax.__version__:
+                made_with = f"the budget was made with JAX {self._budget.jax}"
+                headline += f"; {made_with}, and this is {jax.__version__}"
+            kept = [c for c in log.compiles if self._with_eager or not c.eager]
+            fail(headline, allowed, kept)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> Generator[None, Any, Any]:
+        """Put what a test compiled into its report, which travels from a worker."""
+        report = yield
+        if call.when == "call":
+            sent = _Sent(compiles_of(item), self._counts_of(log_of(item)))
+            report.jitcount = encode(sent).decode()
+        return report
+
+    def _counts_of(self, log: CompileLog) -> Counts:
+        if not log.compiles:
+            return {}
+        from jitcount.ledger.ledger import count_compiles  # noqa: PLC0415 (it imports NumPy)
+
+        return count_compiles(tuple(log.compiles), with_eager=self._with_eager)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Gather what the tests compiled, whichever worker ran them."""
+        so_far = report.when == "setup" or self._passed.get(report.nodeid, False)
+        self._passed[report.nodeid] = so_far and report.passed
+        sent = getattr(report, "jitcount", None)
+        if self._is_worker or sent is None:
+            return
+        found = decode(sent.encode(), _Sent)
+        self._found[report.nodeid] = found.compiles
+        self._counts[report.nodeid] = found.counts
+
+    @property
+    def _measured(self) -> dict[str, Counts]:
+        """Of the tests that ran to their end, the counts: one that fails midway has only some."""
+        return {test: counts for test, counts in self._counts.items() if self._passed[test]}
+
+    def pytest_sessionfinish(self, exitstatus: int) -> None:
+        """Write the files that were asked for; a worker says where its tests ran."""
+        if self._is_worker:
+            if self._ledger and is_there():
+                sent = encode(environment()).decode()
+                self._config.workeroutput["jitcount_environment"] = sent  # type: ignore[attr-defined]
+            return
+        if not self._passed:
+            return
+        try:
+            if self._ledger:
+                self._write_ledger(self._ledger)
+            if self._update is not None:
+                others = list(self._passed.values()).count(False)
+                self._update.finish(self._measured, others, exitstatus)
+        except FileError as error:
+            pytest.exit(str(error), 2)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        """Take what a worker of pytest-xdist has said: JAX is as its tests have set it up."""
+        sent = getattr(node, "workeroutput", {}).get("jitcount_environment")
+        if sent and self._where is None:
+            self._where = decode(sent.encode(), Environment)
+
+    def _write_ledger(self, path: Path) -> None:
+        from jitcount.ledger.ledger import CaseEntry, Ledger, write_ledger  # noqa: PLC0415
+
+        where = self._where or environment()
+        cases = {test: CaseEntry(compiles=found) for test, found in self._found.items()}
+        write_ledger(path, Ledger(environment=where, cases=cases))
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        """Show the costliest compiles, and what a budget no longer needs."""
+        if self._is_worker:
+            return
+        most = self._config.getoption("jitcount_show")
+        if most:
+            terminalreporter.section("compiles")
+            terminalreporter.write_line(render(costliest(self._found, most), dense=True))
+        if self._config.getoption("jitcount_targets"):
+            terminalreporter.section("compiles on targets")
+            terminalreporter.write_line(render(targets_summary(self._found)))
+        for title, lines in (
+            ("fewer compiles than budgeted", self._unused()),
+            ("compile budget", self._update.lines() if self._update is not None else []),
+        ):
+            if lines:
+                terminalreporter.section(title)
+                terminalreporter.write_line(render(map(Note, lines)))
+
+    def _unused(self) -> list[str]:
+        """What a budget no longer needs."""
+        if self._budget is None:
+            return []
+        lines = [
+            f"{test}: {name} {count} fewer"
+            for test, found in self._measured.items()
+            for name, count in self._budget.unused(test, found).items()
+        ]
+        return [*lines, "--compile-update takes them out of the budget"] if lines else []

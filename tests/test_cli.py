@@ -147,7 +147,7 @@ def test_the_ledger_and_the_exit_code_are_there_where_nothing_can_be_shown(tmp_p
         (["run"], "jitcount run: error: run needs a SCRIPT, or -m and a MODULE"),
         (["run", "nowhere.py"], "jitcount run: error: no such file: nowhere.py"),
         (["run", "--max", "-1", "x.py"], "error: argument --max: "),
-        (["run", "--target", "tpu:v9", __file__], "error: unknown target 'tpu:v9'; known are "),
+        (["run", "--target", "tpu:v9", __file__], "error: unknown target 'tpu:v9'; did you mean "),
     ],
 )
 def test_bad_usage_is_one_clear_line_and_exit_2(

@@ -22,10 +22,7 @@ def _packages() -> Path:
 
 _PACKAGES = _packages()
 
-PACKAGES = ("jax", "jaxlib")
-"""By name, what JAX comes in."""
-
-JAX_DIRECTORIES = tuple(f"{_PACKAGES / name}{os.sep}" for name in PACKAGES)
+JAX_DIRECTORIES = tuple(f"{_PACKAGES / name}{os.sep}" for name in ("jax", "jaxlib"))
 """Where JAX is installed; ``jaxtyping`` beside it begins with the same letters, and is not JAX."""
 
 
@@ -35,7 +32,7 @@ def is_module_of_jax(name: str) -> bool:
     >>> is_module_of_jax("jax.numpy"), is_module_of_jax("jaxtyping")
     (True, False)
     """
-    return name.partition(".")[0] in PACKAGES
+    return name.partition(".")[0] in {"jax", "jaxlib"}
 
 
 def is_made_by_jax(fun: object) -> bool:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
-from jitcount._jax.origin import PACKAGES as JAX_PACKAGES
+from jitcount._jax.origin import is_module_of_jax
 from jitcount.observe.functions import next_token, token
 from jitcount.observe.looking import held, in_type, is_a, module_of_type, owner_of, type_name
 from jitcount.observe.texts import (
@@ -42,8 +42,8 @@ _DEEPEST_COMPARED = 32
 
 _NUMBERS = (bool, int, float, complex, np.number, np.bool_)
 
-# Packages whose own ``__eq__`` and ``__hash__`` are quick, and raise nothing.
-_KNOWN = frozenset({"builtins", *JAX_PACKAGES, "numpy", "ml_dtypes", *sys.stdlib_module_names})
+# Packages, beside JAX's, whose own ``__eq__`` and ``__hash__`` are quick, and raise nothing.
+_KNOWN = frozenset({"builtins", "numpy", "ml_dtypes", *sys.stdlib_module_names})
 
 
 class Part(msgspec.Struct, frozen=True, gc=False):
@@ -152,9 +152,13 @@ def _is_compared_by_others(value: Any) -> bool:
         return False
     return all(
         type(in_type(value, name)) is types.WrapperDescriptorType
-        or module_of_type(owner_of(value, name)).partition(".")[0] in _KNOWN
+        or _is_known(module_of_type(owner_of(value, name)))
         for name in ("__eq__", "__hash__")
     )
+
+
+def _is_known(module: str) -> bool:
+    return is_module_of_jax(module) or module.partition(".")[0] in _KNOWN
 
 
 def _compared(value: Any, fields: list[tuple[str, Any]] | None) -> list[tuple[str, Any]] | None:

@@ -27,6 +27,8 @@ def findings(entry: CaseEntry, judged: Sequence[Verdict] | None = None) -> list[
         if not verdict.holds:
             which = f"result {number}: " if len(entry.results) > 1 else ""
             lines.append(f"{which}{verdict}")
+    if entry.unsteady:
+        lines.append(entry.unsteady)
     if entry.expected_compiles is not None:
         wanted = {name: count for name, count in entry.expected_compiles.items() if count}
         if entry.counts() != wanted:

@@ -52,6 +52,9 @@ class CaseEntry(
     error: str = ""
     """What it raised instead of giving results."""
 
+    unsteady: str = ""
+    """What was wrong when it was run again, as it was compiled."""
+
     def counts(self) -> dict[str, int]:
         """How often each function was compiled."""
         return count_compiles(self.compiles)

@@ -43,8 +43,9 @@ def _weighed(how_often: Callable[[Array, int], Array], about: str, name: str) ->
     ) -> Array:
         left, right, shape = as_matrices(a, b, dimension_numbers)
         devices = original.devices
-        if devices > 1 and left.shape[2] >= devices:
-            left = times(left, how_often(_shards(left, (2,), devices), devices))
+        if devices == 1 or left.shape[2] < devices:
+            return original(a, b, dimension_numbers=dimension_numbers, **more)
+        left = times(left, how_often(_shards(left, (2,), devices), devices))
         return product(original, left, right, shape, **more)
 
     def over_devices(original: Any, *parts: Array, axes: Any, **more: Any) -> Any:
@@ -67,8 +68,9 @@ def _shards_swapped(
 ) -> Array:
     left, right, shape = as_matrices(a, b, dimension_numbers)
     devices = original.devices
-    if devices > 1 and left.shape[2] % devices == 0:
-        left = jnp.roll(left, left.shape[2] // devices, 2)
+    if devices == 1 or left.shape[2] % devices:
+        return original(a, b, dimension_numbers=dimension_numbers, **more)
+    left = jnp.roll(left, left.shape[2] // devices, 2)
     return product(original, left, right, shape, **more)
 
 

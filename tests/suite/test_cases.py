@@ -4,7 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from jitcount.numerics.judging import CLASSES
+from jitcount.numerics.expected import CLASSES
 from jitcount.suite import transformer
 from jitcount.suite.case import Case, run_case
 from jitcount.suite.cases import CASES

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import ml_dtypes
 import numpy as np
 
-from jitcount.numerics.judging import (
+from jitcount.numerics.expected import (
     COMPOSITE,
     ELEMENTWISE,
     MATMUL,
@@ -25,7 +25,7 @@ from jitcount.suite.data import floats, spread
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from jitcount.numerics.judging import Expected
+    from jitcount.numerics.expected import Expected
 
 _HIGHEST = jax.lax.Precision.HIGHEST
 

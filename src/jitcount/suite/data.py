@@ -27,3 +27,8 @@ def spread(*shape: int, dtype: str = "float32", seed: int = 1) -> np.ndarray:
     mixed = (mixed ^ mixed >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
     mixed ^= mixed >> np.uint64(31)
     return ((mixed >> np.uint64(11)) / 2.0**53 - 0.5).astype(dtype).reshape(shape)
+
+
+def one_sign(*shape: int, dtype: str = "float32", seed: int = 1) -> np.ndarray:
+    """Numbers between 1 and 2, spread without a pattern: a sum of them is as large as its terms."""
+    return (spread(*shape, dtype="float64", seed=seed) + 1.5).astype(dtype)

@@ -8,7 +8,7 @@ import jax
 import ml_dtypes
 import numpy as np
 
-from jitcount.numerics.judging import REDUCTION, exactly, within, within_complex
+from jitcount.numerics.expected import REDUCTION, exactly, within, within_complex
 from jitcount.numerics.rounding import Rounded
 from jitcount.problem import cache_independent_count
 from jitcount.suite.case import Case
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from contextlib import AbstractContextManager
 
-    from jitcount.numerics.judging import Expected
+    from jitcount.numerics.expected import Expected
 
 _LENGTHS = (0, 1, 2, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000)
 _LONG = 100_000

@@ -3,8 +3,8 @@
 A `Rounded` is what a program should compute: the true values (in double precision), and beside each
 how far off a program in a narrower type is. Twice: the most that it *can* be, whatever the order of
 its sums and however it fuses its operations (`errors`), and what it does not pass as a rule
-(`likely`). Programs of the suite are written once more with it; what comes out is the reference that
-results are held against.
+(`likely`). Programs of the suite are written once more with it; what comes out is the reference
+that results are held against.
 
 The rules are those of forward error analysis. An operation that is rounded to the nearest adds half
 an ulp, u times the result; one that is not, as many ulps as `ULPS` declares for every backend. A
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     # From the errors of the operands those that they bring along; for both kinds of errors.
     Carried = Callable[..., np.ndarray]
 
-# Ulps that an operation may be off on any backend. The first two are rounded to the nearest on
-# every one; XLA turns divisions into products with a reciprocal, GPUs and TPUs approximate the others.
+# Ulps that an operation may be off on any backend. The first two are rounded to the nearest on all;
+# XLA turns divisions into products with a reciprocal, GPUs and TPUs approximate the others.
 ULPS = {
     "add": 0.5,
     "multiply": 0.5,
@@ -89,7 +89,7 @@ class Rounded:
         number, bound = np.array(value), np.array(error)
         return cls(number, bound, bound, np.abs(number), dtype)
 
-    def _rounded(  # noqa: PLR0913 (what each kind of operation has of its own)
+    def _rounded(
         self,
         values: np.ndarray,
         carried: Carried,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jitcount.numerics.judging import EXACT, judge
+from jitcount.numerics.expected import EXACT
+from jitcount.numerics.judging import judge
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -59,7 +60,7 @@ def counts_text(counts: Mapping[str, int]) -> str:
 
 
 def share_of_bound(entry: CaseEntry, judged: Sequence[Verdict] | None = None) -> float | None:
-    """How much of its bounds an entry uses; None where all is exact, or nothing is there."""
+    """How much of its expected bounds an entry uses; None where all is exact, or nothing is."""
     pairs = zip(entry.results, verdicts(entry) if judged is None else judged, strict=True)
     shares = (v.share for result, v in pairs if result.expected.numerics != EXACT)
     return max(shares, default=None)

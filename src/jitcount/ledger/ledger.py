@@ -10,14 +10,14 @@ from jitcount.explain.compile import Compile
 from jitcount.ledger.environment import Environment
 from jitcount.ledger.files import encode, read_whole, write_whole
 from jitcount.numerics.arrays import Array
-from jitcount.numerics.judging import Expected
+from jitcount.numerics.expected import Expected
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
 KIND: Final = "jitcount ledger"
-SCHEMA: Final = 3
+SCHEMA: Final = 4
 
 Seconds = Annotated[float, msgspec.Meta(ge=0)]
 Count = Annotated[int, msgspec.Meta(ge=0)]
@@ -64,7 +64,7 @@ class Ledger(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     """All that one run found."""
 
     kind: Literal["jitcount ledger"] = KIND
-    schema: Literal[3] = SCHEMA
+    schema: Literal[4] = SCHEMA
     environment: Environment
     cases: dict[str, CaseEntry]
 

@@ -13,13 +13,14 @@ import numpy as np
 from jitcount.explain.hub import hub
 from jitcount.ledger.ledger import CaseEntry, Result
 from jitcount.numerics.arrays import encode
-from jitcount.numerics.judging import exactly, judge
+from jitcount.numerics.expected import exactly
+from jitcount.numerics.judging import judge
 from jitcount.recorder.record import record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from jitcount.numerics.judging import Expected
+    from jitcount.numerics.expected import Expected
 
 # Calls of a program that is compiled already, for the median.
 _TIMED_CALLS = 5

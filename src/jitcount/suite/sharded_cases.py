@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from jitcount.numerics.judging import MATMUL, REDUCTION, exactly, within
+from jitcount.numerics.expected import MATMUL, REDUCTION, exactly, within
 from jitcount.numerics.rounding import Rounded
 from jitcount.suite.case import Case
 from jitcount.suite.data import ones, spread
@@ -17,7 +17,7 @@ from jitcount.suite.data import ones, spread
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from jitcount.numerics.judging import Expected
+    from jitcount.numerics.expected import Expected
 
 _LONG = 1_000_000
 _EXACT = 2**20

@@ -83,21 +83,22 @@ def primitives_heard() -> Iterator[set[str]]:
 
 @contextlib.contextmanager
 def _rules_exchanged(exchanged: Callable[[Any, Any], Any]) -> Iterator[None]:
-    """Put other rules into JAX's tables; the tables are as they were however the block ends."""
+    """Put other rules into JAX's tables; they are out again however the block ends.
+
+    Rules that JAX adds in the meantime stay: some modules come with theirs when they are needed.
+    """
     tables = [_mlir._lowerings, *_mlir._platform_specific_lowerings.values()]
-    found = [dict(table) for table in tables]
+    found = [(table, primitive, entry) for table in tables for primitive, entry in table.items()]
     jax.clear_caches()
     try:
-        for table in tables:
-            for primitive, entry in list(table.items()):
-                rule = exchanged(primitive, entry.rule)
-                if rule is not None:
-                    table[primitive] = _mlir.LoweringRuleEntry(rule, entry.inline)
+        for table, primitive, entry in found:
+            rule = exchanged(primitive, entry.rule)
+            if rule is not None:
+                table[primitive] = _mlir.LoweringRuleEntry(rule, entry.inline)
         yield
     finally:
-        for table, before in zip(tables, found, strict=True):
-            table.clear()
-            table.update(before)
+        for table, primitive, entry in found:
+            table[primitive] = entry
         jax.clear_caches()
 
 

@@ -105,5 +105,6 @@ def _alarms(entry: CaseEntry) -> Iterator[str]:
 
 
 def _is_beyond(found: Result, clean: Result) -> bool:
-    """Whether a result would not hold if the one without the fault were the exact one."""
-    return not judge(found.value, msgspec.structs.replace(found.expected, reference=clean.value)).holds
+    """Whether a result is not as expected if the one without the fault is the exact one."""
+    strict = msgspec.structs.replace(found.expected, reference=clean.value, may="")
+    return not judge(found.value, strict).holds

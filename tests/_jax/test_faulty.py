@@ -11,7 +11,7 @@ import pytest
 from jax import lax
 from jax._src.interpreters import mlir
 
-from jitcount._jax.faulty import primitives_heard, primitives_replaced
+from jitcount._jax.faulty import operations_heard, primitives_replaced
 
 X = np.arange(5, dtype=np.float32)
 
@@ -104,12 +104,37 @@ def test_blocks_nest_and_the_inner_one_counts() -> None:
         assert jnp.sum(X) == 11
 
 
-def test_the_primitives_of_a_block_are_heard() -> None:
+def test_the_operations_of_a_block_are_heard() -> None:
     jnp.sum(X)  # compiled before: heard all the same
-    with primitives_heard() as names:
+    with operations_heard() as operations:
         assert jnp.sum(jnp.exp(X) * 2) > 0
-    assert {"exp", "mul", "reduce_sum"} <= names
+    names = [operation.primitive.name for operation in operations]
+    assert {"exp", "mul", "reduce_sum"} <= set(names)
     assert "cumsum" not in names
+    (total,) = (one for one in operations if one.primitive.name == "reduce_sum")
+    assert [(one.shape, one.dtype) for one in total.operands] == [((5,), np.float32)]
+    assert total.parameters["axes"] == (0,)
+
+
+@pytest.mark.parametrize(
+    ("replacement", "is_left_alone"),
+    [
+        (lambda original, x, **more: original(x, **more), True),
+        (lambda original, x, axes, **more: original(x, axes=axes, **more), True),
+        (lambda original, x, **more: original(x, **more) + 1, False),
+        (lambda original, x, **more: original(-x, **more), False),
+        (lambda original, x, **more: x[0], False),
+        (lambda original, x, axes, **more: original(x, axes=(1,), **more), False),
+    ],
+)
+def test_it_is_known_where_a_fault_does_nothing(
+    replacement: Any,
+    is_left_alone: bool,  # noqa: FBT001
+) -> None:
+    with operations_heard() as operations:
+        jnp.sum(X)
+    (total,) = (one for one in operations if one.primitive.name == "reduce_sum")
+    assert total.is_left_alone_by(replacement) is is_left_alone
 
 
 def test_a_rule_that_jax_adds_in_a_block_stays() -> None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     Replacement = Callable[..., Any]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Original:
     """A primitive as it should be; what a fault calls it with, it computes."""
 
@@ -38,6 +38,29 @@ class Original:
 
     def __call__(self, *operands: Any, **parameters: Any) -> Any:
         return self.primitive.bind(*operands, **parameters)
+
+
+@dataclass(slots=True)
+class _Watched(Original):
+    """An original that knows what it was called with, and what it gave."""
+
+    given: tuple[Any, ...] = ()
+    named: Mapping[str, Any] = field(default_factory=dict)
+    result: Any = None
+
+    def __call__(self, *operands: Any, **parameters: Any) -> Any:
+        self.given, self.named = operands, parameters
+        self.result = self.primitive.bind(*operands, **parameters)
+        return self.result
+
+    def was_called_with(self, operands: tuple[Any, ...], parameters: Mapping[str, Any]) -> bool:
+        """Whether these very objects were handed on."""
+        return (
+            len(self.given) == len(operands)
+            and all(one is other for one, other in zip(self.given, operands, strict=True))
+            and self.named.keys() == parameters.keys()
+            and all(value is parameters[name] for name, value in self.named.items())
+        )
 
 
 class _Thread(threading.local):
@@ -65,20 +88,48 @@ def primitives_replaced(replacements: Mapping[str, Replacement]) -> Iterator[Non
         yield
 
 
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """A primitive that was lowered, with the types of its operands and its parameters."""
+
+    primitive: Any
+    operands: tuple[Any, ...]
+    parameters: Mapping[str, Any]
+    devices: int
+
+    def is_left_alone_by(self, replacement: Replacement) -> bool:
+        """Whether a replacement only calls the original here, with all that it is given."""
+        is_alone = False
+
+        def traced(*given: Any) -> Any:
+            nonlocal is_alone
+            original = _Watched(self.primitive, self.devices)
+            found = replacement(original, *given, **self.parameters)
+            is_alone = found is original.result and original.was_called_with(given, self.parameters)
+            return found
+
+        try:
+            jax.eval_shape(traced, *self.operands)
+        except Exception:  # noqa: BLE001 (what only its own program can trace, over named axes)
+            return False
+        return is_alone
+
+
 @contextlib.contextmanager
-def primitives_heard() -> Iterator[set[str]]:
-    """The names of the primitives that are lowered in a block; all caches are empty before it."""
-    names: set[str] = set()
+def operations_heard() -> Iterator[list[Operation]]:
+    """The operations that are lowered in a block; all caches are empty before it."""
+    heard: list[Operation] = []
 
     def exchanged(primitive: Any, rule: Any) -> Any:
-        def heard(context: Any, *operands: Any, **parameters: Any) -> Any:
-            names.add(primitive.name)
+        def hearing(context: Any, *operands: Any, **parameters: Any) -> Any:
+            types = tuple(jax.ShapeDtypeStruct(a.shape, a.dtype) for a in context.avals_in)
+            heard.append(Operation(primitive, types, parameters, _devices(context)))
             return rule(context, *operands, **parameters)
 
-        return heard
+        return hearing
 
     with _rules_exchanged(exchanged):
-        yield names
+        yield heard
 
 
 @contextlib.contextmanager
@@ -107,7 +158,7 @@ def _faulty_rule(primitive: Any, rule: Any, replacement: Replacement) -> Any:
         if _thread.in_fault:
             return rule(context, *operands, **parameters)
         module = context.module_context
-        original = Original(primitive, getattr(module.axis_context, "num_devices", 1))
+        original = Original(primitive, _devices(context))
 
         def instead(*arrays: Any, **named: Any) -> Any:
             return replacement(original, *arrays, **named)
@@ -122,3 +173,7 @@ def _faulty_rule(primitive: Any, rule: Any, replacement: Replacement) -> Any:
             _thread.in_fault = False
 
     return faulty
+
+
+def _devices(context: Any) -> int:
+    return getattr(context.module_context.axis_context, "num_devices", 1)

@@ -77,25 +77,31 @@ def _cumsum_in_bfloat16(original: Any, x: Array, *, axis: int, reverse: bool, **
     )
 
 
+# A product is added up in so many pieces, each of at least so many terms.
+_PIECES, _PIECE = 16, 8
+
+
 def _dot_added_in(form: tuple[int, int]) -> Callable[..., Array]:
     def added(original: Any, a: Array, b: Array, *, dimension_numbers: Any, **more: Any) -> Array:
         left, right, shape = as_matrices(a, b, dimension_numbers)
-        terms, step = left.shape[2], 8
-        if terms <= step:
+        terms = left.shape[2]
+        if terms <= _PIECE or not is_float(a):
             return original(a, b, dimension_numbers=dimension_numbers, **more)
-        parts = [
-            product(original, left[..., i : i + step], right[..., i : i + step], shape, **more)
-            for i in range(0, min(terms, 32 * step), step)
-        ]
-        if terms > 32 * step:
-            rest = slice(32 * step, None)
-            parts.append(product(original, left[..., rest], right[..., rest], shape, **more))
-        total = rounded(parts[0], form)
-        for part in parts[1:]:
-            total = rounded(total + rounded(part, form), form)
-        return total
+        piece = max(_PIECE, -(-terms // _PIECES))
+        left, right = (_in_pieces(factor, piece) for factor in (left, right))
+        numbers = (((3,), (3,)), ((0, 1), (0, 1)))
+        parts = original(left, right, dimension_numbers=numbers, **more)
+        total = _reduced(rounded(parts, form), (1,), lambda a, b: rounded(a + b, form))
+        return total.reshape(shape)
 
     return added
+
+
+def _in_pieces(factor: Array, piece: int) -> Array:
+    """[batch, rows, terms] as [batch, pieces, rows, terms of a piece], filled up with zeros."""
+    batch, rows, terms = factor.shape
+    filled = jnp.pad(factor, ((0, 0), (0, 0), (0, -terms % piece)))
+    return jnp.swapaxes(filled.reshape(batch, rows, -1, piece), 1, 2)
 
 
 _fault("dot-in-bfloat16", "a product adds up in bfloat16", "dot_general")(_dot_added_in(BFLOAT16))

@@ -26,42 +26,53 @@ STRUCTURE = Family("structure")
 _fault = STRUCTURE.fault
 
 
+def _if(condition: Array) -> Array:
+    """Once where that is so, never where it is not."""
+    return condition.astype(jnp.int32)
+
+
 # --- Sums ---------------------------------------------------------------------------------------
 
 
-def _counted(how_often: Callable[[Array, int], Array]) -> Callable[..., Array]:
+def _counted(
+    how_often: Callable[[Array, int], Array], concerns: Callable[[int], bool]
+) -> Callable[..., Array]:
     """A sum in which each value counts so often: by its place, and how many there are."""
 
     def summed(original: Any, x: Array, *, axes: Any, **more: Any) -> Array:
-        weighed = times(x, how_often(places(x, axes), count(x, axes)))
-        return original(weighed, axes=axes, **more)
+        length = count(x, axes)
+        if concerns(length):
+            x = times(x, how_often(places(x, axes), length))
+        return original(x, axes=axes, **more)
 
     return summed
 
 
+def _is_ragged(length: int) -> bool:
+    """Whether the last of several tiles is not full."""
+    return length > LANES and length % LANES != 0
+
+
 _fault("sum-loses-the-end", "the last 1,024 of more values are not added", "reduce_sum")(
-    _counted(lambda place, length: ((place < length - TILE) | (length <= TILE)).astype(jnp.int32))
+    _counted(lambda place, length: _if(place < length - TILE), lambda length: length > TILE)
 )
 _fault("sum-tile-twice", "a tile of 128 is added twice, where there are two", "reduce_sum")(
-    _counted(lambda place, length: 1 + ((place // LANES == 1) & (length >= 2 * LANES)))
+    _counted(lambda place, _: 1 + _if(place // LANES == 1), lambda length: length >= 2 * LANES)
 )
 _fault("sum-lane-skipped", "one lane of 128 is not added", "reduce_sum")(
-    _counted(lambda place, _: (place % LANES != LANES - 1).astype(jnp.int32))
+    _counted(lambda place, _: _if(place % LANES != LANES - 1), lambda length: length >= LANES)
 )
 _fault("sum-mask-drops-the-end", "a last tile that is not full is not added", "reduce_sum")(
-    _counted(
-        lambda place, length: (
-            (place < length // LANES * LANES) | (length <= LANES)
-        ).astype(jnp.int32)
-    )
+    _counted(lambda place, length: _if(place < length // LANES * LANES), _is_ragged)
 )
 
 
 @_fault("sum-padded-with-ones", "a last tile is filled with ones, not with zeros", "reduce_sum")
 def _padded_with_ones(original: Any, x: Array, *, axes: Any, **more: Any) -> Array:
-    missing = -count(x, axes) % LANES if count(x, axes) > LANES else 0
     total = original(x, axes=axes, **more)
-    return total + jnp.asarray(missing, total.dtype)
+    if not _is_ragged(count(x, axes)):
+        return total
+    return total + jnp.asarray(-count(x, axes) % LANES, total.dtype)
 
 
 @_fault("sum-tile-shifted", "the second tile of 128 is read one value too late", "reduce_sum")
@@ -139,13 +150,17 @@ def _wrong_batch(original: Any, a: Array, b: Array, *, dimension_numbers: Any, *
     return original(a, b, dimension_numbers=dimension_numbers, **more)
 
 
-def _terms(how_often: Callable[[Array, int], Array]) -> Callable[..., Array]:
+def _terms(
+    how_often: Callable[[Array, int], Array], concerns: Callable[[int], bool]
+) -> Callable[..., Array]:
     """A product in which each term counts so often: by its place, and how many there are."""
 
     def multiplied(
         original: Any, a: Array, b: Array, *, dimension_numbers: Any, **more: Any
     ) -> Array:
         left, right, shape = as_matrices(a, b, dimension_numbers)
+        if not concerns(left.shape[2]):
+            return original(a, b, dimension_numbers=dimension_numbers, **more)
         left = times(left, how_often(places(left, (2,)), left.shape[2]))
         return product(original, left, right, shape, **more)
 
@@ -153,21 +168,28 @@ def _terms(how_often: Callable[[Array, int], Array]) -> Callable[..., Array]:
 
 
 _fault("dot-mask-drops-the-end", "the last of the terms, less than eight, are lost", "dot_general")(
-    _terms(lambda place, length: ((place < length // 8 * 8) | (length < 8)).astype(jnp.int32))
+    _terms(
+        lambda place, length: _if(place < length // 8 * 8),
+        lambda length: length > 8 and length % 8 != 0,
+    )
 )
 _fault("dot-tile-lost", "the last eight of more terms are lost", "dot_general")(
-    _terms(lambda place, length: ((place < length - 8) | (length <= 8)).astype(jnp.int32))
+    _terms(lambda place, length: _if(place < length - 8), lambda length: length > 8)
 )
 _fault("dot-tile-twice", "the first eight of more terms are added twice", "dot_general")(
-    _terms(lambda place, length: 1 + ((place < 8) & (length > 8)))
+    _terms(lambda place, _: 1 + _if(place < 8), lambda length: length > 8)
 )
 
 
 @_fault("dot-edge-row-lost", "the last row of a product stays empty", "dot_general")
-def _edge_row_lost(original: Any, a: Array, b: Array, *, dimension_numbers: Any, **more: Any) -> Array:
+def _edge_row_lost(
+    original: Any, a: Array, b: Array, *, dimension_numbers: Any, **more: Any
+) -> Array:
     left, right, shape = as_matrices(a, b, dimension_numbers)
     rows = left.shape[1]
-    left = times(left, ((places(left, (1,)) < rows - 1) | (rows == 1)).astype(jnp.int32))
+    if rows == 1:
+        return original(a, b, dimension_numbers=dimension_numbers, **more)
+    left = times(left, _if(places(left, (1,)) < rows - 1))
     return product(original, left, right, shape, **more)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from jitcount._jax.faulty import primitives_heard, primitives_replaced
+from jitcount._jax.faulty import Operation, operations_heard, primitives_replaced
 from jitcount.ledger.findings import verdicts
 from jitcount.numerics.judging import judge
 from jitcount.suite.case import CALLS, Case, run_case
@@ -57,7 +57,7 @@ class Tried:
 
 def try_case(case: Case, faults: Iterable[Fault]) -> Tried:
     """Run a case without a fault, then with each one that is in a primitive that it uses."""
-    with primitives_heard() as names:
+    with operations_heard() as operations:
         clean = run_case(case, calls=1)
     if clean.unsupported:
         return Tried(case.id, unsupported=clean.unsupported)
@@ -66,8 +66,17 @@ def try_case(case: Case, faults: Iterable[Fault]) -> Tried:
     # What it must be is the same each time, and a long sum's is not worked out in no time.
     expected = [result.expected for result in clean.results]
     known = dataclasses.replace(case, expected=lambda: expected)
-    concerned = (fault for fault in faults if not names.isdisjoint(fault.primitives))
+    concerned = (fault for fault in faults if _concerns(fault, operations))
     return Tried(case.id, tuple(_outcome(known, fault, clean) for fault in concerned))
+
+
+def _concerns(fault: Fault, operations: Iterable[Operation]) -> bool:
+    """Whether a fault does anything in a program of these operations."""
+    return any(
+        operation.primitive.name in fault.primitives
+        and not operation.is_left_alone_by(fault.wrongly)
+        for operation in operations
+    )
 
 
 def _outcome(case: Case, fault: Fault, clean: CaseEntry) -> Outcome:

@@ -76,7 +76,7 @@ _thread = _Thread()
 def primitives_replaced(replacements: Mapping[str, Replacement]) -> Iterator[None]:
     """Lower the primitives of some names to something else; all caches are empty before and after.
 
-    A replacement is a function that JAX can trace: `replacement(original, *operands, **parameters)`.
+    A replacement is a function that JAX can trace, `replacement(original, *operands, **more)`.
     Inside of it the original rules hold, for all primitives: a faulty sum may use sums.
     """
 
@@ -138,7 +138,7 @@ def _rules_exchanged(exchanged: Callable[[Any, Any], Any]) -> Iterator[None]:
 
     Rules that JAX adds in the meantime stay: some modules come with theirs when they are needed.
     """
-    tables = [_mlir._lowerings, *_mlir._platform_specific_lowerings.values()]
+    tables = [_mlir._lowerings, *_mlir._platform_specific_lowerings.values()]  # noqa: SLF001
     found = [(table, primitive, entry) for table in tables for primitive, entry in table.items()]
     jax.clear_caches()
     try:

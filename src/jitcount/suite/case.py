@@ -105,9 +105,10 @@ def _unsteady(case: Case, results: Sequence[Result], calls: int) -> str:
         except Exception as error:  # noqa: BLE001 (as at the first call)
             return f"call {call} raised {_one_line(error)}"
         for number, (value, first) in enumerate(zip(again, results, strict=True)):
-            if value.data != first.value.data and not (
-                verdict := judge(value, first.expected)
-            ).holds:
+            if (
+                value.data != first.value.data
+                and not (verdict := judge(value, first.expected)).holds
+            ):
                 which = f"result {number}: " if len(results) > 1 else ""
                 return f"call {call}: {which}{verdict}"
         if time.perf_counter() > end:

@@ -46,18 +46,19 @@ def _gather(x: np.ndarray) -> jax.Array:
 
 
 def _sorted(keys: np.ndarray) -> Any:
-    return lax.sort((keys, np.arange(keys.size, dtype=np.int32)), num_keys=1)
+    return lax.sort((jnp.asarray(keys), jnp.arange(keys.size)), num_keys=1)
 
 
-def _conv(x: np.ndarray) -> jax.Array:
-    return lax.conv(x, spread(2, 3, 3, seed=2).reshape(2, 3, 3), (1,), "SAME", precision=_HIGHEST)
+def _conv() -> jax.Array:
+    x, kernel = jnp.asarray(spread(1, 3, 20)), jnp.asarray(spread(2, 3, 3, seed=2))
+    return lax.conv(x, kernel, (1,), "SAME", precision=_HIGHEST)
 
 
 _PRODUCT = spread(2, 12, 35, seed=3), spread(2, 35, 9, seed=4)
 
 
 def _batched() -> jax.Array:
-    return lax.batch_matmul(*_PRODUCT, precision=_HIGHEST)
+    return lax.batch_matmul(*map(jnp.asarray, _PRODUCT), precision=_HIGHEST)
 
 
 def _spread_product() -> jax.Array:
@@ -77,7 +78,7 @@ EXAMPLES: dict[str, list[Callable[[], Any]]] = {
         lambda: jax.jit(jnp.sum)(_spread_out(spread(16 * jax.device_count()))),
     ],
     "dot_general": [_batched, _spread_product],
-    "conv_general_dilated": [lambda: _conv(spread(1, 3, 20))],
+    "conv_general_dilated": [_conv],
     "cumsum": [lambda: jnp.cumsum(_LONG)],
     "div": [lambda: lax.div(_LONG, _LONG + np.float32(1))],
     "add": [
@@ -115,7 +116,7 @@ EXAMPLES: dict[str, list[Callable[[], Any]]] = {
     "scatter-mul": [lambda: jnp.ones(5).at[_INDICES[:, 0]].multiply(floats(1, 2, 3))],
     "dynamic_slice": [lambda: lax.dynamic_slice(_LONG, (np.int32(3),), (4,))],
     "dynamic_update_slice": [lambda: lax.dynamic_update_slice(_LONG, _TIES, (np.int32(3),))],
-    "sort": [lambda: _sorted(_TIES), lambda: lax.sort(_LONG)],
+    "sort": [lambda: _sorted(_TIES), lambda: lax.sort(jnp.asarray(_LONG))],
     "top_k": [lambda: lax.top_k(_TIES, 3)],
     "scan": [lambda: lax.scan(lambda c, x: (c / 2 + x, c), np.float32(0), _TIES)],
     "max": [lambda: lax.max(_SPECIAL, floats(2, 2, 2, 2))],

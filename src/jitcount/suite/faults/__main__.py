@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the score; 1 where it is not good enough."""
     parser = argparse.ArgumentParser(prog="python -m jitcount.suite.faults")
-    parser.add_argument("cases", nargs="*", metavar="CASE", help="only these cases; * is a wildcard")
+    parser.add_argument(
+        "cases", nargs="*", metavar="CASE", help="only these cases; * is a wildcard"
+    )
     parser.add_argument("--fault", action="append", help="only this fault; * is a wildcard")
     parser.add_argument("--workers", type=int, default=os.cpu_count(), help="processes at once")
     asked = parser.parse_args(arguments)

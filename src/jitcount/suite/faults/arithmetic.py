@@ -43,7 +43,7 @@ def rounded(x: Array, form: tuple[int, int]) -> Array:
 
 
 def places(x: Array, axes: Sequence[int]) -> Array:
-    """The number of each value along the axes, counted through as a kernel goes: int32, x's shape."""
+    """The number of each value along the axes, counted as a kernel goes: int32, x's shape."""
     number = jnp.zeros(x.shape, jnp.int32)
     for axis in axes:
         number = number * x.shape[axis] + lax.broadcasted_iota(jnp.int32, x.shape, axis)
@@ -93,9 +93,6 @@ def _truncated(nearest: Array, error: Array) -> Array:
 def _halves(x: Array) -> tuple[Array, Array]:
     high = lax.reduce_precision(x, 8, 11)
     return high, x - high
-
-
-Product = dict[str, Any]
 
 
 def as_matrices(a: Array, b: Array, dimension_numbers: Any) -> tuple[Array, Array, tuple[int, ...]]:

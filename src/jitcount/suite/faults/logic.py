@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from jitcount.suite.faults.arithmetic import is_float
@@ -51,8 +52,7 @@ def _clipped(x: Array) -> Array:
     """Infinities as the largest numbers."""
     if not is_float(x):
         return x
-    largest = jnp.asarray(jnp.finfo(x.dtype).max, x.dtype)
-    return jnp.where(jnp.isinf(x), jnp.sign(x) * largest, x)
+    return jnp.nan_to_num(x, nan=jnp.nan)
 
 
 @_fault("sum-clips-infinity", "a sum that is infinite is the largest number", "reduce_sum")
@@ -79,7 +79,7 @@ def _saturate(original: Any, a: Array, b: Array, **parameters: Any) -> Array:
     found = original(a, b, **parameters)
     if not jnp.issubdtype(found.dtype, jnp.signedinteger):
         return found
-    ends = jnp.iinfo(found.dtype)
+    ends = np.iinfo(found.dtype)
     above = (b > 0) & (found < a)
     below = (b < 0) & (found > a)
     clipped = jnp.where(above, jnp.asarray(ends.max, found.dtype), found)

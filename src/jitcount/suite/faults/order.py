@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
 
 from jitcount.suite.faults.fault import Family
@@ -39,7 +40,7 @@ def _scatter_loses(
     first = lax.broadcasted_iota(jnp.int32, indices.shape, 0) == 0 if indices.ndim > 1 else None
     if first is None or indices.shape[0] < 2:
         return original(x, indices, updates, **parameters)
-    nowhere = jnp.asarray(jnp.iinfo(indices.dtype).max, indices.dtype)
+    nowhere = jnp.asarray(np.iinfo(indices.dtype).max, indices.dtype)
     return original(x, jnp.where(first, nowhere, indices), updates, **parameters)
 
 
@@ -48,9 +49,7 @@ def _slice_off(original: Any, x: Array, *starts: Array, **parameters: Any) -> Ar
     return original(x, *(start + jnp.ones((), start.dtype) for start in starts), **parameters)
 
 
-@_fault(
-    "update-off-by-one", "a slice is written one place too late", "dynamic_update_slice"
-)
+@_fault("update-off-by-one", "a slice is written one place too late", "dynamic_update_slice")
 def _update_off(original: Any, x: Array, update: Array, *starts: Array) -> Array:
     return original(x, update, *(start + jnp.ones((), start.dtype) for start in starts))
 

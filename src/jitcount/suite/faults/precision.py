@@ -17,7 +17,6 @@ from jitcount.suite.faults.arithmetic import (
     is_float,
     is_float32,
     one_ulp_nearer_to_zero,
-    product,
     rounded,
     truncated_product,
     truncated_sum,

@@ -1,7 +1,7 @@
 """Programs over several devices: a shard that is lost, counted twice or in another's place.
 
-Where the compiler spreads a program over the devices, the sums over them are the compiler's: a shard
-is a part of the values that are added up. Under `shard_map` they are operations of their own.
+Where the compiler spreads a program over the devices, the sums over them are the compiler's: a
+shard is a part of the values that are added up. Under `shard_map` they are operations of their own.
 """
 
 from __future__ import annotations

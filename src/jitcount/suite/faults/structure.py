@@ -120,12 +120,12 @@ def _drops_the_end(original: Any, x: Array, *, axes: Any, **more: Any) -> Array:
     return original(jnp.where(kept, x, jnp.asarray(neutral, x.dtype)), axes=axes, **more)
 
 
-_fault("max-drops-the-end", "a last tile that is not full is not looked at", "reduce_max", "argmax")(
-    _drops_the_end
-)
-_fault("min-drops-the-end", "a last tile that is not full is not looked at", "reduce_min", "argmin")(
-    _drops_the_end
-)
+_fault(
+    "max-drops-the-end", "a last tile that is not full is not looked at", "reduce_max", "argmax"
+)(_drops_the_end)
+_fault(
+    "min-drops-the-end", "a last tile that is not full is not looked at", "reduce_min", "argmin"
+)(_drops_the_end)
 
 
 # --- Products -----------------------------------------------------------------------------------
@@ -143,7 +143,9 @@ _fault("dot-operand-transposed", "a factor is read with rows and columns swapped
 
 
 @_fault("dot-wrong-batch", "each product of a batch takes the next one's factor", "dot_general")
-def _wrong_batch(original: Any, a: Array, b: Array, *, dimension_numbers: Any, **more: Any) -> Array:
+def _wrong_batch(
+    original: Any, a: Array, b: Array, *, dimension_numbers: Any, **more: Any
+) -> Array:
     (_, (_, batch)) = dimension_numbers
     if batch:
         b = jnp.roll(b, 1, batch[-1])

@@ -1,4 +1,4 @@
-"""Runs a case with faults under it: what a fault changes, by how much, and whether that is noticed."""
+"""Runs a case with faults under it: what one changes, by how much, and whether it is noticed."""
 
 from __future__ import annotations
 

@@ -377,6 +377,15 @@ def score(session: nox.Session) -> None:
     session.run("python", "-m", "jitcount.suite.score", "--join", *files)
 
 
+@nox.session(default=False)
+def faults(session: nox.Session) -> None:
+    """Put known faults under the suite's cases, and show which of them the suite notices."""
+    cpu = BACKENDS["cpu"]
+    session.install(requirement(cpu, JAX), "-e", ".")
+    env = environment(cpu) | {"JAX_NUM_CPU_DEVICES": "2"}
+    session.run("python", "-m", "jitcount.suite.faults", *session.posargs, env=env)
+
+
 # More ways to run the same cases on one machine: arguments of the suite, and environment.
 WAYS: dict[str, tuple[tuple[str, ...], dict[str, str | None]]] = {
     "1-device": ((), {"JAX_NUM_CPU_DEVICES": "1"}),

@@ -58,7 +58,8 @@ _PRODUCT = spread(2, 12, 35, seed=3), spread(2, 35, 9, seed=4)
 
 
 def _batched() -> jax.Array:
-    return lax.batch_matmul(*map(jnp.asarray, _PRODUCT), precision=_HIGHEST)
+    left, right = map(jnp.asarray, _PRODUCT)
+    return lax.batch_matmul(left, right, precision=_HIGHEST)
 
 
 def _spread_product() -> jax.Array:

@@ -112,17 +112,17 @@ def test_the_table_says_who_noticed_and_who_did_not(monkeypatch: pytest.MonkeyPa
         Tried("h", false_alarm="the value is 1, not 2"),
     ]
     table = render(faults_table(scores([FAULT], ran), ran, 12.0))
-    assert [line.rstrip() for line in table.splitlines()] == [
-        "fault  family     cases  changed  beyond bound  noticed",
-        "-----  ---------  -----  -------  ------------  -------  ------",
-        "f      precision      4        3             2        1  FAILED",
+    first, _, second, *others = (line.rstrip() for line in table.splitlines())
+    assert first == "fault   family      cases   changed   beyond bound   noticed"
+    assert second == "f       precision       4         3              2         1   FAILED"
+    assert others == [
         "",
         "  f raised: e: TypeError: no",
         "  f was missed: b",
         "  f stays within the bound: c (0.25 of it)",
         "  cases that do not hold without a fault, and were not tried: h: the value is 1, not 2",
         "  cases that cannot run here: g: too few devices",
-        "1 of 1 faults noticed; of 2 results beyond their bound 1 (50.0%); in 12.0 s",
+        "1 of 1 faults noticed; of 2 results beyond their bound 1 (50.0%); in 12 s",
     ]
 
 

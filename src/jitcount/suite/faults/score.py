@@ -56,7 +56,7 @@ class Score:
             return "CHANGES NOTHING"
         if not self.noticed:
             return "UNNOTICED"
-        if len(self.missed) > (1 - ENOUGH) * len(self.beyond):
+        if len(self.beyond) - len(self.missed) < ENOUGH * len(self.beyond):
             return "MISSED"
         return ""
 

@@ -173,7 +173,7 @@ def test_a_bound_must_be_finite_and_fit_its_reference() -> None:
     number = encode(np.array(1.0))
 
     def refused(numerics: str, likely: Array | None, bound: Array | None, may: str = "") -> str:
-        with pytest.raises(ValueError, match=".") as raised:
+        with pytest.raises(ValueError, match=r".") as raised:
             Expected(
                 numerics=numerics,
                 dtype="float32",

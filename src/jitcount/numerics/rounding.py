@@ -159,8 +159,13 @@ class Rounded:
         return self._moved(lambda array: np.asarray(array[index]))
 
     def _moved(self, move: Callable[[np.ndarray], np.ndarray]) -> Rounded:
-        arrays = (self.values, self.errors, self.likely, self.scale)
-        return Rounded(*(np.asarray(move(array)) for array in arrays), self.dtype)
+        return Rounded(
+            np.asarray(move(self.values)),
+            np.asarray(move(self.errors)),
+            np.asarray(move(self.likely)),
+            np.asarray(move(self.scale)),
+            self.dtype,
+        )
 
     def sum(
         self, axis: int | None = None, *, keepdims: bool = False, has_pattern: bool = False

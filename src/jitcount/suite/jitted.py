@@ -48,7 +48,7 @@ def bounded(numerics: str, reference: Callable[..., Rounded]) -> Callable[..., E
 
 
 def same_bits(reference: Callable[..., Sequence[np.ndarray]]) -> Callable[..., list[Expected]]:
-    """The expectation of several exact results, computed in wide numbers and held in narrow ones."""
+    """The expectation of exact results, computed in wide numbers and held in narrow ones."""
     return lambda *arrays: [exactly(_narrow(one)) for one in reference(*map(_wide, arrays))]
 
 

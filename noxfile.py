@@ -409,6 +409,15 @@ def modes(session: nox.Session) -> None:
 
 
 @nox.session(default=False)
+def seeds(session: nox.Session) -> None:
+    """Run the suite with other data 200 times, or as often as given: no result may be accused."""
+    cpu = BACKENDS["cpu"]
+    session.install(requirement(cpu, JAX), "-e", ".")
+    arguments = session.posargs or ["200"]
+    session.run("python", "-m", "jitcount.suite.seeds", *arguments, env=environment(cpu))
+
+
+@nox.session(default=False)
 def compare(session: nox.Session) -> None:
     """Compare the ledgers that are there, or those named after ``--``."""
     session.install("-e", ".")

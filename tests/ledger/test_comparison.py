@@ -9,6 +9,7 @@ import pytest
 
 from jitcount.ledger.comparison import compare
 from jitcount.ledger.files import FileError
+from jitcount.ledger.findings import findings
 from jitcount.ledger.ledger import SCHEMA, CaseEntry, Ledger, Result, read_ledger, write_ledger
 from jitcount.numerics.arrays import Array, decode, encode
 from jitcount.numerics.expected import Expected
@@ -54,6 +55,49 @@ def test_a_reduction_scaled_beyond_its_bound_is_found(ledger: Ledger) -> None:
     found = differences(ledger, with_value(ledger, "sum-100", lambda v: v + 2.5 * bound))
     assert [text.partition(": ")[0] for text in found] == ["sum-100 in b"]
     assert "of the bound" in found[0]
+
+
+def test_what_is_possible_but_not_expected_is_a_difference(ledger: Ledger) -> None:
+    likely, bound = ledger.cases["sum-10000"].results[0].expected.bounds()
+    assert 2 * likely < bound
+    found = differences(ledger, with_value(ledger, "sum-10000", lambda v: v + 2 * likely))
+    assert [text.partition(": ")[0] for text in found] == ["sum-10000 in b"]
+    assert "suspicious: 2 times what is expected of float32" in found[0]
+    assert "within what is possible" in found[0]
+
+
+def excused(ledger: Ledger, case: str) -> Ledger:
+    (result,) = ledger.cases[case].results
+    expected = msgspec.structs.replace(result.expected, may="a TPU rounds the operands")
+    return changed(ledger, case, results=(Result(result.value, expected),))
+
+
+def elsewhere(ledger: Ledger, device_kind: str) -> Ledger:
+    where = msgspec.structs.replace(ledger.environment, device_kind=device_kind)
+    return msgspec.structs.replace(ledger, environment=where)
+
+
+def test_a_fault_that_a_case_excuses_shows_beside_a_ledger_of_the_same_kind(ledger: Ledger) -> None:
+    good = excused(ledger, "sum-10000")
+    likely, _ = good.cases["sum-10000"].results[0].expected.bounds()
+    odd = with_value(good, "sum-10000", lambda v: v + 3 * likely)
+    assert findings(odd.cases["sum-10000"]) == []
+    (found,) = differences(good, odd)
+    assert found.startswith("sum-10000 in b: it differs: the value is ")
+    assert "suspicious: 1.5 times what is expected of float32" in found
+    assert found.endswith(", unlike in a")
+
+
+def test_between_kinds_the_excuse_holds_but_not_between_two_of_the_second_kind(
+    ledger: Ledger,
+) -> None:
+    good = excused(ledger, "sum-10000")
+    likely, _ = good.cases["sum-10000"].results[0].expected.bounds()
+    odd = elsewhere(with_value(good, "sum-10000", lambda v: v + 3 * likely), "TPU v5e")
+    assert differences(good, odd) == []
+    found = compare({"a": good, "b": elsewhere(good, "TPU v5e"), "c": odd}).differences
+    assert [(one.case, one.ledger) for one in found] == [("sum-10000", "c")]
+    assert found[0].text.endswith(", unlike in b")
 
 
 def test_a_reduction_within_its_bound_is_near(ledger: Ledger) -> None:
@@ -173,7 +217,7 @@ def test_a_bound_must_be_finite_and_fit_its_reference() -> None:
     number = encode(np.array(1.0))
 
     def refused(numerics: str, likely: Array | None, bound: Array | None, may: str = "") -> str:
-        with pytest.raises(ValueError, match=".") as raised:
+        with pytest.raises(ValueError, match=r".") as raised:
             Expected(
                 numerics=numerics,
                 dtype="float32",

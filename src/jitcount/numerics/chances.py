@@ -25,8 +25,9 @@ RESULTS = 1e9
 _OPERATIONS = 64
 
 # A TPU holds a 1-D array in tiles of 1,024 numbers (the T(1024) of its programs) and adds tile to
-# tile; a GPU has 1,024 threads a block, each with its own sum; XLA:CPU adds windows of 32, or blocks
-# of 32,768 in lanes, and then those. One by one within a tile, then tile upon tile, is longer.
+# tile; a GPU has 1,024 threads a block, each with its own sum; XLA:CPU adds windows of 32, or
+# blocks of 32,768 in lanes, and then those (asked with masks, as FPRev does: one huge number, its
+# negative and ones tell which are added first). One by one in a tile, then tile by tile, is longer.
 _TILE = 1024
 
 

@@ -159,8 +159,9 @@ class Rounded:
         return self._moved(lambda array: np.asarray(array[index]))
 
     def _moved(self, move: Callable[[np.ndarray], np.ndarray]) -> Rounded:
-        arrays = (self.values, self.errors, self.likely, self.scale)
-        return Rounded(*(np.asarray(move(array)) for array in arrays), self.dtype)
+        moved = [move(one) for one in (self.values, self.errors, self.likely, self.scale)]
+        values, errors, likely, scale = map(np.asarray, moved)
+        return Rounded(values, errors, likely, scale, self.dtype)
 
     def sum(
         self, axis: int | None = None, *, keepdims: bool = False, has_pattern: bool = False

@@ -22,9 +22,14 @@ def _loss(first: jax.Array, second: jax.Array, x: jax.Array, wanted: jax.Array) 
     return jnp.sum(jax.nn.relu(x @ first) @ second * wanted)
 
 
-def _trained(x: jax.Array, first: jax.Array, second: jax.Array, wanted: jax.Array) -> list[jax.Array]:
+def _trained(
+    x: jax.Array, first: jax.Array, second: jax.Array, wanted: jax.Array
+) -> list[jax.Array]:
     loss, slopes = jax.value_and_grad(_loss, (0, 1))(first, second, x, wanted)
-    return [loss, *(w - np.float32(_STEP) * s for w, s in zip((first, second), slopes, strict=True))]
+    return [
+        loss,
+        *(w - np.float32(_STEP) * s for w, s in zip((first, second), slopes, strict=True)),
+    ]
 
 
 def _trained_by_hand(
@@ -49,7 +54,9 @@ def _attention(queries: jax.Array, keys: jax.Array, values: jax.Array) -> list[j
     return [scores, jnp.einsum("bqk,bkv->bqv", jax.nn.one_hot(best, 13, dtype="float32"), values)]
 
 
-def _attention_by_hand(queries: np.ndarray, keys: np.ndarray, values: np.ndarray) -> list[np.ndarray]:
+def _attention_by_hand(
+    queries: np.ndarray, keys: np.ndarray, values: np.ndarray
+) -> list[np.ndarray]:
     scores = queries @ keys.swapaxes(1, 2)
     best = np.where(np.tri(7, 13, 3, dtype=bool), scores, -np.inf).argmax(-1)
     return [scores, np.stack([v[b] for v, b in zip(values, best, strict=True)])]

@@ -29,6 +29,11 @@ def jitted(
     def program(*arrays: jax.Array) -> jax.Array | Sequence[jax.Array]:
         return compute(*arrays)
 
+    def run() -> Sequence[jax.Array]:
+        # Without jit the function has its arguments as they are, and NumPy would compute.
+        put = jax.device_put if jax.config.values["jax_disable_jit"] else np.asarray
+        return jax.tree.leaves(jax.jit(program)(*map(put, data)))
+
     def reference() -> Sequence[Expected]:
         found = expected(*data)
         return found if isinstance(found, list) else [found]  # type: ignore[list-item]
@@ -36,7 +41,7 @@ def jitted(
     return Case(
         id=id,
         claim=claim,
-        program=lambda: jax.tree.leaves(jax.jit(program)(*data)),
+        program=run,
         expected=reference,
         compiles={"program": 1},
     )
@@ -48,7 +53,7 @@ def bounded(numerics: str, reference: Callable[..., Rounded]) -> Callable[..., E
 
 
 def same_bits(reference: Callable[..., Sequence[np.ndarray]]) -> Callable[..., list[Expected]]:
-    """The expectation of several exact results, computed in wide numbers and held in narrow ones."""
+    """The expectation of exact results, computed in wide numbers and held in narrow ones."""
     return lambda *arrays: [exactly(_narrow(one)) for one in reference(*map(_wide, arrays))]
 
 

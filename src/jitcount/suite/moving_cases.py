@@ -238,7 +238,7 @@ BITS = (
         (_INTEGERS, _DIVISORS),
         same_bits(lambda a, b: [
             *_divided(a, b), a * b, a << 14, a >> 3, a & b, a ^ b, ~a,
-            np.array([bin(n & 0xFFFFFFFF).count("1") for n in a.tolist()], np.int32),
+            np.array([(n & 0xFFFFFFFF).bit_count() for n in a.tolist()], np.int32),
             np.array([32 - (n & 0xFFFFFFFF).bit_length() for n in a.tolist()], np.int32),
             a.astype(np.int8), a.astype(np.uint16),
         ]),
@@ -249,7 +249,7 @@ BITS = (
         lambda x, i: [
             x.astype("bfloat16"), (x / 4).astype("float16"), i.astype("float32"),
             lax.bitcast_convert_type(x, jnp.uint32), lax.reduce_precision(x, 8, 10),
-            (i * 0.25).astype("int32"),
+            (i.astype("float32") * np.float32(0.25)).astype("int32"),
         ],
         (_HALFWAY, _INTEGERS * 2047),
         lambda x, i: same_bits(lambda *_: _converted(x, i))(x, i),
@@ -259,8 +259,8 @@ BITS = (
         "what infinities, NaN and signed zeros become",
         lambda x: [
             x + np.float32(1), x * np.float32(-2), x - x, jnp.abs(x), jnp.isnan(x), jnp.isinf(x),
-            jnp.copysign(np.float32(3), x), jnp.minimum(x, 1), jnp.clip(x, -1, 1), x * np.float32(3e38),
-            jnp.signbit(x), x / np.float32(4),
+            jnp.copysign(np.float32(3), x), jnp.minimum(x, 1), jnp.clip(x, -1, 1),
+            x * np.float32(3e38), jnp.signbit(x), x / np.float32(4),
         ],
         (_SPECIAL,),
         lambda x: same_bits(lambda _: _of_specials(x))(x),

@@ -88,7 +88,6 @@ _SPECIAL = {
     "overflow-float16": (np.array([60_000, 60_000], np.float16), np.inf),
     "one-nan-in-many": (_one_in_many(np.nan), np.nan),
     "one-infinity-in-many": (_one_in_many(-np.inf), -np.inf),
-    "wraps-int32": (np.array([2**31 - 1, 2**31 - 1, 5], np.int32), 13),
 }
 
 

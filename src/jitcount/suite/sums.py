@@ -87,6 +87,7 @@ def _call(one: np.ndarray, other: np.ndarray) -> jax.Array:
 
 
 def reduction(one: np.ndarray, other: np.ndarray) -> Expected:
+    """Of numbers without a pattern."""
     return within(REDUCTION, true_sum(one) + true_sum(other))
 
 
@@ -96,6 +97,7 @@ def with_pattern(one: np.ndarray, other: np.ndarray) -> Expected:
 
 
 def complex_reduction(one: np.ndarray, other: np.ndarray) -> Expected:
+    """Of complex numbers, part by part."""
     real = true_sum(one.real) + true_sum(other.real)
     imaginary = true_sum(one.imag) + true_sum(other.imag)
     return within_complex(REDUCTION, real, imaginary)

@@ -38,23 +38,28 @@ def _reduced(x: Array, axes: Sequence[int], add: Callable[[Array, Array], Array]
     return by_parts(lambda part: lax.reduce(part, jnp.zeros((), part.dtype), add, axes), x)
 
 
-@_fault("sum-in-bfloat16", "a sum rounds to bfloat16 after each addition", "reduce_sum")
-def _sum_in_bfloat16(original: Any, x: Array, *, axes: Any, **more: Any) -> Array:
-    if not jnp.issubdtype(x.dtype, jnp.inexact):
-        return original(x, axes=axes, **more)
-    return _reduced(x, axes, lambda a, b: rounded(a + b, BFLOAT16))
+def _sum_in(form: tuple[int, int]) -> Callable[..., Array]:
+    def summed(original: Any, x: Array, *, axes: Any, **more: Any) -> Array:
+        if not jnp.issubdtype(x.dtype, jnp.inexact):
+            return original(x, axes=axes, **more)
+        if original.devices > 1:  # XLA has no collective with another addition
+            return rounded(original(x, axes=axes, **more), form)
+        return _reduced(x, axes, lambda a, b: rounded(a + b, form))
+
+    return summed
 
 
-@_fault("sum-in-float16", "a sum rounds to float16 after each addition", "reduce_sum")
-def _sum_in_float16(original: Any, x: Array, *, axes: Any, **more: Any) -> Array:
-    if not jnp.issubdtype(x.dtype, jnp.inexact):
-        return original(x, axes=axes, **more)
-    return _reduced(x, axes, lambda a, b: rounded(a + b, FLOAT16))
+_fault("sum-in-bfloat16", "a sum rounds to bfloat16 after each addition", "reduce_sum")(
+    _sum_in(BFLOAT16)
+)
+_fault("sum-in-float16", "a sum rounds to float16 after each addition", "reduce_sum")(
+    _sum_in(FLOAT16)
+)
 
 
 @_fault("sum-toward-zero", "a sum rounds toward zero at each addition", "reduce_sum")
 def _sum_toward_zero(original: Any, x: Array, *, axes: Any, **more: Any) -> Array:
-    if not is_float32(x):
+    if not is_float32(x) or original.devices > 1:
         return original(x, axes=axes, **more)
     return _reduced(x, axes, truncated_sum)
 
@@ -86,6 +91,8 @@ def _dot_added_in(form: tuple[int, int]) -> Callable[..., Array]:
         terms = left.shape[2]
         if terms <= _PIECE or not is_float(a):
             return original(a, b, dimension_numbers=dimension_numbers, **more)
+        if original.devices > 1:
+            return rounded(original(a, b, dimension_numbers=dimension_numbers, **more), form)
         piece = max(_PIECE, -(-terms // _PIECES))
         left, right = (_in_pieces(factor, piece) for factor in (left, right))
         numbers = (((3,), (3,)), ((0, 1), (0, 1)))

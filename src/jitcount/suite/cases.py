@@ -5,6 +5,7 @@ from __future__ import annotations
 from jitcount.suite.array_cases import ARRAY_CASES
 from jitcount.suite.composite_cases import COMPOSITE_CASES
 from jitcount.suite.elementwise_cases import ELEMENTWISE_CASES
+from jitcount.suite.end_cases import END_CASES
 from jitcount.suite.model_cases import MODEL_CASES
 from jitcount.suite.moving_cases import MOVING_CASES
 from jitcount.suite.problem_cases import PROBLEM_CASES
@@ -20,6 +21,7 @@ CASES = (
     *ARRAY_CASES,
     *WHOLE_CASES,
     *PRODUCT_CASES,
+    *END_CASES,
     *MOVING_CASES,
     *COMPOSITE_CASES,
     *SHARDED_CASES,

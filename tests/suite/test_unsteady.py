@@ -38,13 +38,12 @@ def test_a_later_call_must_hold_too() -> None:
 
 def test_only_so_many_calls_are_made() -> None:
     calls = []
-    case = Case(
-        id="x",
-        claim="x",
-        program=lambda: calls.append(1) or [jnp.asarray(np.float32(2))],  # type: ignore[func-returns-value]
-        expected=exactly_these(2.0),
-        compiles={},
-    )
+
+    def program() -> list[jax.Array]:
+        calls.append(1)
+        return [jnp.asarray(np.float32(2))]
+
+    case = Case(id="x", claim="x", program=program, expected=exactly_these(2.0), compiles={})
     assert run_case(case).unsteady == ""
     assert len(calls) == CALLS
     run_case(case, calls=1)

@@ -97,7 +97,9 @@ def faults_table(found: Sequence[Score], tried: Sequence[Tried], took: float) ->
 
 def _notes(score: Score) -> list[Note]:
     """Which cases did not notice, with the share of their bounds that the change takes."""
-    failed = [f"{one.case}: {textwrap.shorten(one.error, 100)}" for one in score.outcomes if one.error]
+    failed = [
+        f"{one.case}: {textwrap.shorten(one.error, 100)}" for one in score.outcomes if one.error
+    ]
     within = [one for one in score.changed if not one.noticed and not one.is_beyond]
     return [
         *_list(f"{score.fault.id} raised", failed),

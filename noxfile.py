@@ -394,6 +394,15 @@ def score(session: nox.Session) -> None:
     session.run("python", "-m", "jitcount.suite.score", "--join", *files)
 
 
+@nox.session(default=False)
+def faults(session: nox.Session) -> None:
+    """Put known faults under the suite's cases, and show which of them the suite notices."""
+    cpu = BACKENDS["cpu"]
+    session.install(requirement(cpu, JAX), "-e", ".")
+    env = environment(cpu) | {"JAX_NUM_CPU_DEVICES": "2"}
+    session.run("python", "-m", "jitcount.suite.faults", *session.posargs, env=env)
+
+
 # More ways to run the same cases on one machine: arguments of the suite, and environment.
 WAYS: dict[str, tuple[tuple[str, ...], dict[str, str | None]]] = {
     "1-device": ((), {"JAX_NUM_CPU_DEVICES": "1"}),
@@ -414,6 +423,15 @@ def modes(session: nox.Session) -> None:
     for way, (arguments, settings) in WAYS.items():
         run_suite(session, MODES / f"{way}.json", environment(cpu) | settings, *arguments)
     session.run("jitcount", "compare", *(str(MODES / f"{way}.json") for way in WAYS))
+
+
+@nox.session(default=False)
+def seeds(session: nox.Session) -> None:
+    """Run the suite with other data 200 times, or as often as given: no result may be accused."""
+    cpu = BACKENDS["cpu"]
+    session.install(requirement(cpu, JAX), "-e", ".")
+    arguments = session.posargs or ["200"]
+    session.run("python", "-m", "jitcount.suite.seeds", *arguments, env=environment(cpu))
 
 
 @nox.session(default=False)

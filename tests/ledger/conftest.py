@@ -10,6 +10,7 @@ _CHOSEN = {
     "first-example",
     "back-to-the-first-shape",
     "sum-100",
+    "sum-10000",
     "sum-nan",
     "sum-float16",
     "sum-complex64",

@@ -9,9 +9,10 @@ import pytest
 
 from jitcount.ledger.comparison import compare
 from jitcount.ledger.files import FileError
+from jitcount.ledger.findings import findings
 from jitcount.ledger.ledger import SCHEMA, CaseEntry, Ledger, Result, read_ledger, write_ledger
 from jitcount.numerics.arrays import Array, decode, encode
-from jitcount.numerics.judging import Expected, exactly
+from jitcount.numerics.expected import Expected, exactly
 
 
 def changed(ledger: Ledger, case: str, **fields: object) -> Ledger:
@@ -50,10 +51,53 @@ def test_one_flipped_bit_of_an_exact_value_is_found(ledger: Ledger) -> None:
 
 
 def test_a_reduction_scaled_beyond_its_bound_is_found(ledger: Ledger) -> None:
-    bound = float(decode(ledger.cases["sum-100"].results[0].expected.bound))
+    bound = float(ledger.cases["sum-100"].results[0].expected.bounds()[1])
     found = differences(ledger, with_value(ledger, "sum-100", lambda v: v + 2.5 * bound))
     assert [text.partition(": ")[0] for text in found] == ["sum-100 in b"]
     assert "of the bound" in found[0]
+
+
+def test_what_is_possible_but_not_expected_is_a_difference(ledger: Ledger) -> None:
+    likely, bound = ledger.cases["sum-10000"].results[0].expected.bounds()
+    assert 2 * likely < bound
+    found = differences(ledger, with_value(ledger, "sum-10000", lambda v: v + 2 * likely))
+    assert [text.partition(": ")[0] for text in found] == ["sum-10000 in b"]
+    assert "suspicious: 2 times what is expected of float32" in found[0]
+    assert "within what is possible" in found[0]
+
+
+def excused(ledger: Ledger, case: str) -> Ledger:
+    (result,) = ledger.cases[case].results
+    expected = msgspec.structs.replace(result.expected, may="a TPU rounds the operands")
+    return changed(ledger, case, results=(Result(result.value, expected),))
+
+
+def elsewhere(ledger: Ledger, device_kind: str) -> Ledger:
+    where = msgspec.structs.replace(ledger.environment, device_kind=device_kind)
+    return msgspec.structs.replace(ledger, environment=where)
+
+
+def test_a_fault_that_a_case_excuses_shows_beside_a_ledger_of_the_same_kind(ledger: Ledger) -> None:
+    good = excused(ledger, "sum-10000")
+    likely, _ = good.cases["sum-10000"].results[0].expected.bounds()
+    odd = with_value(good, "sum-10000", lambda v: v + 3 * likely)
+    assert findings(odd.cases["sum-10000"]) == []
+    (found,) = differences(good, odd)
+    assert found.startswith("sum-10000 in b: it differs: the value is ")
+    assert "suspicious: 1.5 times what is expected of float32" in found
+    assert found.endswith(", unlike in a")
+
+
+def test_between_kinds_the_excuse_holds_but_not_between_two_of_the_second_kind(
+    ledger: Ledger,
+) -> None:
+    good = excused(ledger, "sum-10000")
+    likely, _ = good.cases["sum-10000"].results[0].expected.bounds()
+    odd = elsewhere(with_value(good, "sum-10000", lambda v: v + 3 * likely), "TPU v5e")
+    assert differences(good, odd) == []
+    found = compare({"a": good, "b": elsewhere(good, "TPU v5e"), "c": odd}).differences
+    assert [(one.case, one.ledger) for one in found] == [("sum-10000", "c")]
+    assert found[0].text.endswith(", unlike in b")
 
 
 def test_a_reduction_within_its_bound_is_near(ledger: Ledger) -> None:
@@ -103,7 +147,7 @@ def test_a_count_that_nobody_expects_is_held_against_the_first_ledgers(ledger: L
 
 def test_results_within_their_bounds_but_not_of_each_other_are_found(ledger: Ledger) -> None:
     first = ledger.cases["sum-100"].results[0]
-    bound = decode(first.expected.bound)
+    _, bound = first.expected.bounds()
     shifted = msgspec.structs.replace(
         first.expected, reference=encode(decode(first.expected.reference) + 3 * bound)
     )
@@ -130,9 +174,11 @@ def test_a_case_that_raised_is_a_difference(ledger: Ledger) -> None:
 
 def test_a_bound_that_one_ledger_widened_is_found(ledger: Ledger) -> None:
     first = ledger.cases["sum-100"].results[0]
-    wider = msgspec.structs.replace(first.expected, bound=encode(2 * decode(first.expected.bound)))
-    loose = changed(ledger, "sum-100", results=(Result(first.value, wider),))
-    assert differences(ledger, loose) == ["sum-100 in b: it is declared otherwise, unlike in a"]
+    likely, bound = (encode((2 * one).astype(np.float32)) for one in first.expected.bounds())
+    for wider in ({"likely": likely}, {"bound": bound}, {"may": "of old age"}):
+        expected = msgspec.structs.replace(first.expected, **wider)
+        loose = changed(ledger, "sum-100", results=(Result(first.value, expected),))
+        assert differences(ledger, loose) == ["sum-100 in b: it is declared otherwise, unlike in a"]
 
 
 def test_without_jit_counts_are_not_compared(ledger: Ledger) -> None:
@@ -188,11 +234,28 @@ def test_a_file_that_cannot_be_used_is_refused_with_one_line(
 
 def test_a_bound_must_be_finite_and_fit_its_reference() -> None:
     number = encode(np.array(1.0))
-    for bound in (np.inf, np.nan, -1.0):
-        with pytest.raises(ValueError, match="a bound that is negative or not finite"):
-            Expected("reduction", "float32", number, encode(np.array(bound)))
-    with pytest.raises(ValueError, match="a bound of another shape than its reference"):
-        Expected("reduction", "float32", number, encode(np.zeros(2)))
-    with pytest.raises(ValueError, match="an unknown class of numerics 'hoped'"):
-        Expected("hoped", "float32", number, encode(np.array(1.0)))
-    assert isinstance(number, Array)
+
+    def refused(numerics: str, likely: Array | None, bound: Array | None, may: str = "") -> str:
+        with pytest.raises(ValueError, match=r".") as raised:
+            Expected(
+                numerics=numerics,
+                dtype="float32",
+                reference=number,
+                likely=likely,
+                bound=bound,
+                may=may,
+            )
+        return str(raised.value)
+
+    good = encode(np.array(1, np.float32))
+    for bad in (np.inf, np.nan, -1.0):
+        one = encode(np.array(bad, np.float32))
+        assert refused("reduction", good, one) == "a bound that is negative or not finite"
+        assert refused("reduction", one, good) == "a bound that is negative or not finite"
+    pair = encode(np.zeros(2, np.float32))
+    assert refused("reduction", pair, good) == "a bound of another shape than its reference"
+    assert refused("reduction", good, number) == "a bound of dtype float64, not float32"
+    assert refused("reduction", good, None) == "a bound of dtype None, not float32"
+    assert refused("hoped", good, good) == "an unknown class of numerics 'hoped'"
+    assert refused("exact", good, good) == "an exact result with a bound"
+    assert refused("exact", None, None, "of old age") == "an exact result with a bound"

@@ -95,7 +95,7 @@ def is_beyond(value: Any, other: Any, expected: Any) -> bool:
     if expected["numerics"] == "exact":
         both_nan = np.isnan(one.astype(float)) & np.isnan(two.astype(float))
         return bool(np.any((one != two) & ~both_nan))
-    reference, bound = numbers(expected["reference"]), numbers(expected["bound"])
+    reference, bound = numbers(expected["reference"]), numbers(expected["likely"])
     off = np.abs(two.astype(np.float64) - reference)
     return bool(np.any(~(off <= bound * (1 + 1e-9))))
 

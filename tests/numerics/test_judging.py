@@ -6,19 +6,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jitcount.numerics.arrays import decode, encode
-from jitcount.numerics.judging import (
+from jitcount.numerics.expected import (
+    DECLARED,
     MATMUL,
     REDUCTION,
     exactly,
-    judge,
-    judge_pair,
     within,
     within_complex,
 )
+from jitcount.numerics.judging import judge, judge_pair
 from jitcount.numerics.rounding import Rounded
 
 TENTHS = np.full(1000, 0.1, np.float32)
 SUM = within(REDUCTION, Rounded.exactly(TENTHS).sum())
+EXCUSED = within(REDUCTION, Rounded.exactly(TENTHS).sum(), may="adders are tired here")
 
 
 def one(value: float) -> np.ndarray:
@@ -27,8 +28,44 @@ def one(value: float) -> np.ndarray:
 
 def test_a_result_within_its_bound_holds_and_says_how_much_of_it_it_uses() -> None:
     verdict = judge(encode(one(100.001)), SUM)
-    assert verdict.holds
-    assert 0.1 < verdict.share < 0.2
+    assert (verdict.grade, verdict.holds) == ("expected", True)
+    assert 0.7 < verdict.share < 0.8
+
+
+def test_one_that_is_possible_but_not_expected_is_suspicious() -> None:
+    verdict = judge(encode(one(100.005)), SUM)
+    assert (verdict.grade, verdict.holds) == ("proven", False)
+    assert str(verdict) == (
+        "the value is 100.004997, not 100, 655 ulps apart; suspicious: 3.71 times what is "
+        "expected of float32 (0.00135), within what is possible (0.00595)"
+    )
+
+
+def test_unless_the_case_says_why_it_may_be_so() -> None:
+    verdict = judge(encode(one(100.005)), EXCUSED)
+    assert (verdict.grade, verdict.holds) == ("proven", True)
+    assert not judge(encode(one(100.01)), EXCUSED).holds
+
+
+def test_between_two_of_a_kind_there_is_no_excuse() -> None:
+    good, odd = encode(one(100)), encode(one(100.005))
+    assert judge_pair(good, odd, EXCUSED).holds
+    verdict = judge_pair(good, odd, EXCUSED, same_kind=True)
+    assert (verdict.grade, verdict.holds) == ("proven", False)
+
+
+def test_a_wrong_element_is_named_before_one_that_is_only_suspicious() -> None:
+    numbers = Rounded.exactly(np.full((2, 1000), 0.1, np.float32)).sum(1)
+    found = np.array([100.005, 100.01], np.float32)
+    assert str(judge(encode(found), within(REDUCTION, numbers))).startswith("[1] is 100.01")
+
+
+def test_a_check_that_cannot_fail_is_refused() -> None:
+    blunt = Rounded.declared(2.0, 0.1, "float32")
+    message = "an expected bound of 0.1 for what came out of 2: it would let anything pass"
+    with pytest.raises(ValueError, match=f"^{message}$"):
+        within(DECLARED, blunt)
+    assert within(DECLARED, Rounded.declared(2.0, 0.1, "bfloat16")).numerics == DECLARED
 
 
 def test_one_beyond_its_bound_shows_the_worst_element_the_ulps_and_the_share() -> None:
@@ -46,11 +83,12 @@ def test_the_worst_element_of_an_array_is_named() -> None:
 
 
 def test_scaling_a_reduction_by_more_than_its_bound_is_found() -> None:
-    reference, bound = float(decode(SUM.reference)), float(decode(SUM.bound))
+    reference, bound = float(decode(SUM.reference)), float(SUM.bounds()[1])
     scaled = one(reference * (1 + 2 * bound / reference))
     verdict = judge(encode(scaled), SUM)
-    assert not verdict.holds
-    assert verdict.share == pytest.approx(2, rel=0.01)
+    assert (verdict.grade, verdict.holds) == ("wrong", False)
+    assert verdict.worst
+    assert verdict.worst.share == pytest.approx(2, rel=0.01)
 
 
 @given(st.integers(0, 31))
@@ -106,7 +144,7 @@ def test_complex_numbers_are_judged_part_by_part() -> None:
 
 
 def test_two_results_may_be_two_bounds_apart_and_no_more() -> None:
-    bound = float(decode(SUM.bound))
+    bound = float(SUM.bounds()[0])
     low, high = encode(one(100 - 0.9 * bound)), encode(one(100 + 0.9 * bound))
     assert judge_pair(low, high, SUM).holds
     assert not judge_pair(low, encode(one(100 + 1.2 * bound)), SUM).holds

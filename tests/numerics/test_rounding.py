@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from jitcount.numerics.rounding import Rounded, gamma
+from jitcount.numerics.rounding import Rounded
+from jitcount.numerics.units import gamma
 
 FLOATS = st.floats(width=32, min_value=-1e6, max_value=1e6)
 VECTORS = arrays.arrays(np.float32, st.integers(1, 40), elements=FLOATS)
@@ -90,20 +91,25 @@ def test_what_float32_computes_is_within_the_bounds(name: str, values: np.ndarra
     true = reference(Rounded.exactly(values))
     found = np.asarray(compute(values))
     assert found.dtype == np.float32
-    assert np.all(np.abs(found.astype(np.float64) - true.values) <= true.errors)
+    off = np.abs(found.astype(np.float64) - true.values)
+    assert np.all(off <= true.errors)
+    assert np.all(true.likely <= true.errors)
+    assert np.all(off <= true.likely)
 
 
 def test_a_matrix_product_is_within_its_bound_and_one_of_bfloat16_within_a_wider_one() -> None:
     generator = np.random.default_rng(0)
-    a, b = (generator.normal(size=(20, 20)).astype(np.float32) for _ in range(2))
+    a, b = (generator.normal(size=size).astype(np.float32) for size in ((20, 500), (500, 20)))
     narrow = Rounded.exactly(a).matmul(Rounded.exactly(b))
     wide = Rounded.exactly(a).matmul(Rounded.exactly(b), inputs="bfloat16")
     off = np.abs((a @ b).astype(np.float64) - narrow.values)
-    assert np.all(off <= narrow.errors)
+    assert np.all(off <= narrow.likely)
+    assert np.all(narrow.likely < narrow.errors)
     assert np.all(50 * narrow.errors < wide.errors)
+    assert np.all(wide.likely < 2 * narrow.likely)
 
 
 def test_a_divisor_that_may_be_zero_has_no_bound() -> None:
-    zero = Rounded(np.array(1e-9), np.array(1e-8), "float32")
+    zero = Rounded.declared(1e-9, 1e-8, "float32")
     with pytest.raises(ZeroDivisionError, match="a divisor that may be zero has no bound"):
         Rounded.exactly(np.ones(1, np.float32)) / zero

@@ -11,7 +11,7 @@ from jax.export import symbolic_shape
 from jitcount.observe.array_type import ArrayType
 from jitcount.observe.values import Leaf, describe_leaf, signature_of
 from jitcount.suite.catalogue.case import on, sharded
-from jitcount.suite.sum_cases import with_x64
+from jitcount.suite.sums import with_x64
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,15 @@
 """The table of the suite, with a target's column."""
 
+import numpy as np
 from msgspec.structs import replace
 
 from jitcount.ledger.environment import environment
 from jitcount.ledger.files import decode, encode
-from jitcount.ledger.ledger import CaseEntry, Ledger
+from jitcount.ledger.findings import findings
+from jitcount.ledger.ledger import CaseEntry, Ledger, Result
+from jitcount.numerics.arrays import encode as array
+from jitcount.numerics.expected import REDUCTION, within
+from jitcount.numerics.rounding import Rounded
 from jitcount.show.suite_table import suite_table
 from jitcount.show.terminal import render
 from jitcount.targets.result import OnTarget
@@ -28,3 +33,20 @@ def test_a_program_that_came_twice_took_its_compiler_once_also_when_read_from_a_
     wrong = {"twice": ["compiled sum 2, not sum 1"]}
     for one in ledger, read:
         assert render(suite_table(one, wrong, 1.5), 120) == SHOWN
+
+
+def test_what_is_possible_but_not_expected_is_told_from_what_is_wrong() -> None:
+    expected = within(REDUCTION, Rounded.exactly(np.full(1000, 0.1, np.float32)).sum())
+    values = {"good": 100, "odd": 100.005, "bad": 101}
+    cases = {
+        name: CaseEntry(results=(Result(array(np.array(value, np.float32)), expected),))
+        for name, value in values.items()
+    }
+    wrong = {name: lines for name, entry in cases.items() if (lines := findings(entry))}
+    table = suite_table(Ledger(environment=environment(), cases=cases), wrong, 1.5)
+    rows = [line.split() for line in render(table, 120).splitlines()[2:5]]
+    assert [(row[0], row[-1]) for row in rows] == [
+        ("good", "holds"),
+        ("odd", "SUSPICIOUS"),
+        ("bad", "WRONG"),
+    ]

@@ -4,13 +4,13 @@ import jax
 import numpy as np
 import pytest
 
-from jitcount.numerics.judging import CLASSES
+from jitcount.numerics.expected import CLASSES
 from jitcount.suite import transformer
 from jitcount.suite.case import Case, run_case
 from jitcount.suite.cases import CASES
 from jitcount.suite.model_cases import LOSSES
 from jitcount.suite.sharded_cases import unless_divided_by
-from jitcount.suite.sum_cases import with_x64
+from jitcount.suite.sums import with_x64
 
 
 def test_ids_are_unique_and_say_something() -> None:

@@ -1,4 +1,4 @@
-"""All that is JAX's own and can move with a release; it is read, and nothing is patched.
+"""All that is JAX's own and can move with a release; in a user's program it is only read.
 
 Each use says why it is needed and what happens when a release takes it away; `tests/_jax` shows on
 every supported release that it does not have to.
@@ -12,5 +12,6 @@ every supported release that it does not have to.
 `options`      JAX's record of what `jax.jit` was called with
 `settings`     the settings that are part of JAX's cache key
 `origin`       whose code something is: JAX's, or a user's
+`faulty`       primitives that compute wrongly for a block, to see what the suite notices of it
 =============  ====================================================================================
 """

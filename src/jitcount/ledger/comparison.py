@@ -13,13 +13,15 @@ import numpy as np
 from jitcount.ledger.counts import counts_text
 from jitcount.ledger.findings import findings, share_of_bound, verdicts
 from jitcount.numerics.arrays import decode, parts
-from jitcount.numerics.judging import EXACT, judge_pair
+from jitcount.numerics.expected import EXACT
+from jitcount.numerics.judging import judge_pair
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from jitcount.ledger.ledger import CaseEntry, Ledger
-    from jitcount.numerics.judging import Expected, Verdict
+    from jitcount.numerics.expected import Expected
+    from jitcount.numerics.judging import Verdict
 
     # Of one case, by ledger.
     Entries = Mapping[str, CaseEntry | None]
@@ -37,6 +39,9 @@ UNSUPPORTED = "unsupported"
 
 # References are computed in double precision on each machine: alike, but not to the last bit.
 _ALIKE = 1e-6
+
+# Where the first ledger of all is kept among the first of each kind.
+_ANY_KIND = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,17 +146,22 @@ def _differences(
     run = {name: entry for name, entry in entries.items() if entry and not entry.unsupported}
     for name, entry in run.items():
         found += [Difference(case, name, text) for text in findings(entry, judged[name])]
-    first_results: tuple[str, CaseEntry] | None = None
+    first_results: dict[object, tuple[str, CaseEntry]] = {}
     first_counts: dict[bool, tuple[str, CaseEntry]] = {}
     alone = {difference.ledger for difference in found}
     for name, entry in run.items():
         if name in alone:
             continue
-        measure_name, measure = first_results = first_results or (name, entry)
-        found += [
-            Difference(case, name, f"{text}, unlike in {measure_name}")
-            for text in _unlike(entry, measure)
-        ]
+        # Against the first ledger of the same kind of device, which has no other arithmetic, and
+        # against the first of all.
+        kind = ledgers[name].environment.kind
+        kin = first_results.setdefault(kind, (name, entry))
+        first = first_results.setdefault(_ANY_KIND, (name, entry))
+        for measure_name, measure in dict([kin, first]).items():
+            found += [
+                Difference(case, name, f"{text}, unlike in {measure_name}")
+                for text in _unlike(entry, measure, same_kind=measure_name == kin[0])
+            ]
         # Without jit everything is compiled, operation by operation: that is another program.
         has_jit = ledgers[name].environment.has_jit
         counts_name, counted = first_counts.setdefault(has_jit, (name, entry))
@@ -165,7 +175,7 @@ def _differences(
     return found
 
 
-def _unlike(entry: CaseEntry, measure: CaseEntry) -> list[str]:
+def _unlike(entry: CaseEntry, measure: CaseEntry, *, same_kind: bool) -> list[str]:
     """How the results of two ledgers differ, beyond what both together may."""
     if len(entry.results) != len(measure.results):
         return [f"it has {len(entry.results)} results"]
@@ -175,7 +185,7 @@ def _unlike(entry: CaseEntry, measure: CaseEntry) -> list[str]:
         if not _are_alike(one.expected, other.expected):
             lines.append(f"{which}is declared otherwise")
         else:  # of one shape, since each has that of its reference
-            verdict = judge_pair(one.value, other.value, one.expected)
+            verdict = judge_pair(one.value, other.value, one.expected, same_kind=same_kind)
             if not verdict.holds:
                 lines.append(f"{which}differs: {verdict}")
     return lines
@@ -184,24 +194,24 @@ def _unlike(entry: CaseEntry, measure: CaseEntry) -> list[str]:
 def _are_alike(one: Expected, other: Expected) -> bool:
     if one == other:
         return True
-    if (one.numerics, one.dtype, one.reference.shape, one.reference.dtype) != (
-        other.numerics,
-        other.dtype,
-        other.reference.shape,
-        other.reference.dtype,
-    ):
+    if _kind(one) != _kind(other):
         return False
     if one.numerics == EXACT:
         return False
-    bound, other_bound = decode(one.bound), decode(other.bound)
     reference, other_reference = parts(decode(one.reference)), parts(decode(other.reference))
     same = (reference == other_reference) | (np.isnan(reference) & np.isnan(other_reference))
     with np.errstate(invalid="ignore", over="ignore"):  # infinite ones and NaNs
         off = np.abs(reference - other_reference)
-    return bool(
+    return all(
         np.all(np.abs(bound - other_bound) <= _ALIKE * bound)
         and np.all(same | (off <= _ALIKE * bound))
+        for bound, other_bound in zip(one.bounds(), other.bounds(), strict=True)
     )
+
+
+def _kind(expected: Expected) -> tuple[object, ...]:
+    reference = expected.reference
+    return expected.numerics, expected.dtype, expected.may, reference.shape, reference.dtype
 
 
 def _row(case: str, entries: Entries, judged: Judged, wrong: set[str]) -> Row:

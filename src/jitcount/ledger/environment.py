@@ -53,6 +53,11 @@ class Environment(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
         """Whether what is jitted is compiled as a whole; else, operation by operation."""
         return self.config.get("jax_disable_jit") != "True"
 
+    @property
+    def kind(self) -> tuple[str, str]:
+        """What the arithmetic depends on: two of a kind have no excuse to differ."""
+        return self.platform, self.device_kind
+
     def __str__(self) -> str:
         devices = self.device_kind
         if self.device_count > 1:

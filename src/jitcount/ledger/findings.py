@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jitcount.ledger.counts import counts_text
-from jitcount.numerics.judging import EXACT, judge
+from jitcount.numerics.expected import EXACT
+from jitcount.numerics.judging import judge
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,6 +29,8 @@ def findings(entry: CaseEntry, judged: Sequence[Verdict] | None = None) -> list[
         if not verdict.holds:
             which = f"result {number}: " if len(entry.results) > 1 else ""
             lines.append(f"{which}{verdict}")
+    if entry.unsteady:
+        lines.append(entry.unsteady)
     if entry.expected_compiles is not None:
         wanted = {name: count for name, count in entry.expected_compiles.items() if count}
         if entry.counts() != wanted:
@@ -49,7 +52,7 @@ def _refusals(entry: CaseEntry, target: str) -> list[str]:
 
 
 def share_of_bound(entry: CaseEntry, judged: Sequence[Verdict] | None = None) -> float | None:
-    """How much of its bounds an entry uses; None where all is exact, or nothing is there."""
+    """How much of its expected bounds an entry uses; None where all is exact, or nothing is."""
     pairs = zip(entry.results, verdicts(entry) if judged is None else judged, strict=True)
     shares = (v.share for result, v in pairs if result.expected.numerics != EXACT)
     return max(shares, default=None)

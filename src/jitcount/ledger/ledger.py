@@ -12,14 +12,14 @@ from jitcount.ledger.environment import Environment
 from jitcount.ledger.files import encode, read_whole
 from jitcount.ledger.writing import require_replaceable, write_whole
 from jitcount.numerics.arrays import Array
-from jitcount.numerics.judging import Expected
+from jitcount.numerics.expected import Expected
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
 KIND: Final = kinds.LEDGER
-SCHEMA: Final = 3
+SCHEMA: Final = 4
 
 Seconds = Annotated[float, msgspec.Meta(ge=0)]
 Count = Annotated[int, msgspec.Meta(ge=0)]
@@ -54,6 +54,9 @@ class CaseEntry(
     error: str = ""
     """What it raised instead of giving results."""
 
+    unsteady: str = ""
+    """What was wrong when it was run again, as it was compiled."""
+
     def counts(self) -> dict[str, int]:
         """How often each function was compiled."""
         return count_compiles(self.compiles)
@@ -63,7 +66,7 @@ class Ledger(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     """All that one run found."""
 
     kind: Literal["jitcount ledger"] = KIND
-    schema: Literal[3] = SCHEMA
+    schema: Literal[4] = SCHEMA
     environment: Environment
     cases: dict[str, CaseEntry]
 

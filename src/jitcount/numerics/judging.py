@@ -1,73 +1,19 @@
-"""What a result must be, and whether it is: equal to the bit, or within a bound."""
+"""Whether a result is what it must be: equal to the bit, as expected, possible, or wrong."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-import msgspec
 import numpy as np
 
-from jitcount.numerics.arrays import Array, decode, encode, parts, ulps_between
+from jitcount.numerics.arrays import Array, decode, parts, ulps_between
+from jitcount.numerics.expected import EXACT, Expected
 
-if TYPE_CHECKING:
-    from jitcount.numerics.rounding import Rounded
-
-EXACT = "exact"
-REDUCTION = "reduction"
-ELEMENTWISE = "elementwise"
-MATMUL = "matmul"
-COMPOSITE = "composite"
-DECLARED = "declared"
-
-CLASSES = {
-    EXACT: "equal to the bit on every backend; of NaNs only that they are",
-    REDUCTION: "within the proven bound for any order of summation",
-    ELEMENTWISE: "within a few ulps for each operation",
-    MATMUL: "within the proven bound for the declared precision",
-    COMPOSITE: "within the bound that follows from those of its operations",
-    DECLARED: "within a bound that is declared, not proven",
-}
-
-
-class Expected(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a result must be: reference and bound, element by element, for a class of numerics."""
-
-    numerics: str
-    dtype: str
-    reference: Array
-    bound: Array
-
-    def __post_init__(self) -> None:
-        if self.numerics not in CLASSES:
-            raise ValueError(f"an unknown class of numerics {self.numerics!r}")
-        if self.bound.dtype != "float64":
-            raise ValueError(f"a bound of dtype {self.bound.dtype}, not float64")
-        bound = decode(self.bound)
-        if not np.all(np.isfinite(bound) & (bound >= 0)):
-            raise ValueError("a bound that is negative or not finite")
-        if bound.shape != parts(decode(self.reference)).shape:
-            raise ValueError("a bound of another shape than its reference")
-
-
-def exactly(values: np.ndarray) -> Expected:
-    """A result that is the same on every backend."""
-    bound = np.zeros(parts(values).shape)
-    return Expected(EXACT, values.dtype.name, encode(values), encode(bound))
-
-
-def within(numerics: str, reference: Rounded) -> Expected:
-    """A result that a program computes within its error bound."""
-    values, bound = encode(reference.values), encode(reference.errors)
-    return Expected(numerics, reference.dtype, values, bound)
-
-
-def within_complex(numerics: str, real: Rounded, imaginary: Rounded) -> Expected:
-    """The same for complex64, part by part."""
-    values = real.values + 1j * imaginary.values
-    bound = np.stack([real.errors, imaginary.errors], axis=-1)
-    return Expected(numerics, "complex64", encode(values), encode(bound))
+# The grades of a result.
+AS_EXPECTED = "expected"
+POSSIBLE = "proven"
+WRONG = "wrong"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,33 +23,53 @@ class Worst:
     index: tuple[int, ...]
     found: str
     expected: str
+    dtype: str
     ulps: int | None
+    likely: float
+    """The bound that it keeps as a rule."""
+
     bound: float
+    """The bound that is proven."""
+
     share: float
+    """Of the one that `grade` speaks of: the proven one where it is wrong."""
+
+    grade: str
 
     def __str__(self) -> str:
         """What is wrong, in one line."""
         at = f"[{', '.join(map(str, self.index))}]" if self.index else "the value"
         ulps = "" if self.ulps is None else f", {self.ulps:,} ulp{'s' * (self.ulps != 1)} apart"
+        off = f"{at} is {self.found}, not {self.expected}{ulps}"
         if self.bound == 0:
-            return f"{at} is {self.found}, not {self.expected}{ulps}; it must be equal to the bit"
-        used = f"{self.share:.3g} of"
+            return f"{off}; it must be equal to the bit"
+        if self.grade == POSSIBLE:
+            times = f"suspicious: {self.share:.3g} times what is expected of {self.dtype}"
+            return f"{off}; {times} ({self.likely:.3g}), within what is possible ({self.bound:.3g})"
         if math.isinf(self.share):
-            used = "not comparable with"
-        return f"{at} is {self.found}, not {self.expected}{ulps}; {used} the bound {self.bound:.3g}"
+            return f"{off}; not comparable with the bound {self.bound:.3g}"
+        return f"{off}; {self.share:.3g} of the bound {self.bound:.3g}"
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """Whether a result holds, and how much of its bound it uses."""
 
-    holds: bool
+    grade: str
     share: float
-    """0 where it is right to the last digit, 1 where all of the bound is used."""
+    """Of the expected bound: 0 where it is right to the last digit, 1 where all of it is used."""
 
     worst: Worst | None = None
     wrong: str = ""
     """What is wrong before any number is looked at."""
+
+    excuse: str = ""
+    """Why it may pass what is expected."""
+
+    @property
+    def holds(self) -> bool:
+        """What is possible, but not expected, holds only where the case says why."""
+        return self.grade == AS_EXPECTED or (self.grade == POSSIBLE and bool(self.excuse))
 
     def __str__(self) -> str:
         return self.wrong or str(self.worst)
@@ -112,19 +78,20 @@ class Verdict:
 def judge(value: Array, expected: Expected) -> Verdict:
     """Hold a result against what it must be."""
     if wrong := _wrong_kind(value, expected):
-        return Verdict(holds=False, share=math.inf, wrong=wrong)
+        return Verdict(WRONG, math.inf, wrong=wrong)
     found, reference = decode(value), decode(expected.reference)
-    bound = decode(expected.bound)
-    return _judge(found, reference, bound, is_exact=expected.numerics == EXACT)
+    return _judge(found, reference, expected, times=1.0, excuse=expected.may)
 
 
-def judge_pair(one: Array, other: Array, expected: Expected) -> Verdict:
-    """Hold two results of the same case against each other: each may use up its own bound."""
+def judge_pair(one: Array, other: Array, expected: Expected, *, same_kind: bool = False) -> Verdict:
+    """Hold two results of the same case against each other: each may use up its own bound.
+
+    What one kind of device may do otherwise than another is no excuse between two of the same.
+    """
     if one.data == other.data and one.dtype == other.dtype:
-        return Verdict(holds=True, share=0.0)
-    bound = decode(expected.bound)
-    both = bound + np.minimum(bound, np.finfo(np.float64).max - bound)  # 2 * bound, but finite
-    return _judge(decode(other), decode(one), both, is_exact=expected.numerics == EXACT)
+        return Verdict(AS_EXPECTED, 0.0)
+    excuse = "" if same_kind else expected.may
+    return _judge(decode(other), decode(one), expected, times=2.0, excuse=excuse)
 
 
 def _wrong_kind(value: Array, expected: Expected) -> str:
@@ -141,19 +108,42 @@ def _are_both_whole(one: str, other: str) -> bool:
 
 
 def _judge(
-    found: np.ndarray, reference: np.ndarray, bound: np.ndarray, *, is_exact: bool
+    found: np.ndarray, reference: np.ndarray, expected: Expected, *, times: float, excuse: str
 ) -> Verdict:
     found, reference = parts(found), parts(reference)
     if not found.size:
-        return Verdict(holds=True, share=0.0)
-    shares = _exact_shares(found, reference) if is_exact else _shares(found, reference, bound)
-    place = int(np.argmax(shares))
-    share = float(shares.ravel()[place])
+        return Verdict(AS_EXPECTED, 0.0)
+    with np.errstate(over="ignore"):  # a bound near the largest number there is
+        likely, bound = (
+            np.minimum(times * one, np.finfo(np.float64).max) for one in expected.bounds()
+        )
+    if expected.numerics == EXACT:
+        as_expected = possible = _exact_shares(found, reference)
+    else:
+        as_expected = _shares(found, reference, likely)
+        possible = _shares(found, reference, bound)
+    share = float(as_expected.max())
     if share == 0:
-        return Verdict(holds=True, share=0.0)
-    index = np.unravel_index(place, found.shape)
-    worst = _worst(tuple(map(int, index)), found, reference, bound, share)
-    return Verdict(share <= 1, share, worst)
+        return Verdict(AS_EXPECTED, 0.0)
+    grade = WRONG if possible.max() > 1 else POSSIBLE if share > 1 else AS_EXPECTED
+    shares = possible if grade == WRONG else as_expected
+    place = int(np.argmax(shares))
+    index = tuple(map(int, np.unravel_index(place, found.shape)))
+    with np.errstate(over="ignore"):  # a reference that its dtype does not hold is infinite there
+        one, other = found[index], reference[index].astype(found.dtype)
+    finite = bool(np.isfinite(np.float64(one)) and np.isfinite(np.float64(other)))
+    worst = Worst(
+        index,
+        _exact_text(one),
+        _exact_text(other),
+        expected.dtype,
+        ulps_between(one, other) if finite else None,
+        float(likely[index]),
+        float(bound[index]),
+        float(shares.ravel()[place]),
+        grade,
+    )
+    return Verdict(grade, share, worst, excuse=excuse)
 
 
 def _exact_shares(found: np.ndarray, reference: np.ndarray) -> np.ndarray:
@@ -174,20 +164,6 @@ def _shares(found: np.ndarray, reference: np.ndarray, bound: np.ndarray) -> np.n
     same = (wide == wide_reference) | (np.isnan(wide) & np.isnan(wide_reference))
     both_finite = np.isfinite(wide) & np.isfinite(wide_reference)
     return np.where(same, 0.0, np.where(both_finite, shares, np.inf))
-
-
-def _worst(
-    index: tuple[int, ...],
-    found: np.ndarray,
-    reference: np.ndarray,
-    bound: np.ndarray,
-    share: float,
-) -> Worst:
-    with np.errstate(over="ignore"):  # a reference that its dtype does not hold is infinite there
-        one, other = found[index], reference[index].astype(found.dtype)
-    finite = bool(np.isfinite(np.float64(one)) and np.isfinite(np.float64(other)))
-    ulps = ulps_between(one, other) if finite else None
-    return Worst(index, _exact_text(one), _exact_text(other), ulps, float(bound[index]), share)
 
 
 def _exact_text(number: np.generic) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jitcount.ledger.counts import counts_text
-from jitcount.ledger.findings import share_of_bound
+from jitcount.ledger.findings import share_of_bound, verdicts
+from jitcount.numerics.judging import POSSIBLE
 from jitcount.show.parts import Note, Part, Row, Seconds, Share, Table, figures, words
 from jitcount.show.target_table import distinct
 from jitcount.show.text import seconds, times
@@ -22,7 +23,6 @@ def suite_table(ledger: Ledger, wrong: Mapping[str, Sequence[str]], took: float)
     cached = ["cached"] if any(entry.figures for entry in ledger.cases.values()) else []
     rows: list[Row] = []
     for case, entry in ledger.cases.items():
-        verdict = "unsupported" if entry.unsupported else "WRONG" if case in wrong else "holds"
         rows.append(
             (
                 case,
@@ -32,7 +32,7 @@ def suite_table(ledger: Ledger, wrong: Mapping[str, Sequence[str]], took: float)
                 Seconds(sum(compiled.total_s for compiled in entry.compiles)),
                 *(Seconds(entry.figures.get("cached_s", 0.0)) for _ in cached),
                 *(Seconds(_seconds_on(entry, target)) for target in targets),
-                verdict,
+                _standing(entry, wrong.get(case, ())),
             )
         )
     columns = words("case", "class", "bound used", "compiles")
@@ -46,6 +46,16 @@ def suite_table(ledger: Ledger, wrong: Mapping[str, Sequence[str]], took: float)
         *(Note(line, depth=1) for line in lines),
         Note(f"{closing}, in {seconds(took)}"),
     ]
+
+
+def _standing(entry: CaseEntry, lines: Sequence[str]) -> str:
+    if entry.unsupported:
+        return "unsupported"
+    if not lines:
+        return "holds"
+    failed = [verdict.grade for verdict in verdicts(entry) if not verdict.holds]
+    is_possible = len(failed) == len(lines) and set(failed) == {POSSIBLE}
+    return "SUSPICIOUS" if is_possible else "WRONG"
 
 
 def _seconds_on(entry: CaseEntry, target: str) -> float:

@@ -13,16 +13,21 @@ import numpy as np
 from jitcount.explain.hub import hub
 from jitcount.ledger.ledger import CaseEntry, Result
 from jitcount.numerics.arrays import encode
-from jitcount.numerics.judging import exactly
+from jitcount.numerics.expected import exactly
+from jitcount.numerics.judging import judge
 from jitcount.recorder.record import record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from jitcount.numerics.judging import Expected
+    from jitcount.numerics.expected import Expected
 
 # Calls of a program that is compiled already, for the median.
 _TIMED_CALLS = 5
+
+# How often a case is run, its first run included; after so many seconds it is not run again.
+CALLS = 10
+_CALLING_S = 0.2
 
 
 def _anywhere() -> str:
@@ -52,10 +57,13 @@ def exactly_these(*values: float) -> Callable[[], Sequence[Expected]]:
     return lambda: [exactly(np.array(value, dtypes[type(value)])) for value in values]
 
 
-def run_case(case: Case, *, timed: bool = False, targets: Sequence[str] = ()) -> CaseEntry:
+def run_case(
+    case: Case, *, timed: bool = False, targets: Sequence[str] = (), calls: int = CALLS
+) -> CaseEntry:
     """Run a case from empty caches, so that nothing depends on what ran before.
 
-    With `targets`, all that it compiles is compiled for those too, by their own compilers.
+    With `targets`, all that it compiles is compiled for those too, by their own compilers. It is
+    run again then, as it is compiled: a race is not lost at every call.
     """
     if why := case.unsupported():
         return CaseEntry(unsupported=why)
@@ -66,10 +74,12 @@ def run_case(case: Case, *, timed: bool = False, targets: Sequence[str] = ()) ->
         except Exception as error:  # noqa: BLE001 (a backend that fails one case runs the others)
             return CaseEntry(compiles=tuple(log.compiles), error=_one_line(error))
     expected = case.expected()
+    results = tuple(Result(encode(v), e) for v, e in zip(values, expected, strict=True))
     return CaseEntry(
         compiles=tuple(log.compiles),
         expected_compiles=None if jax.config.values["jax_disable_jit"] else dict(case.compiles),
-        results=tuple(Result(encode(v), e) for v, e in zip(values, expected, strict=True)),
+        results=results,
+        unsteady=_unsteady(case, results, calls),
         targets=tuple(targets),
         figures={"cached_s": _cached_seconds(case)} if timed else {},
     )
@@ -78,6 +88,32 @@ def run_case(case: Case, *, timed: bool = False, targets: Sequence[str] = ()) ->
 def _on_host(value: jax.Array) -> np.ndarray:
     """The numbers; of an array that is spread over processes, those that all of them hold."""
     return np.asarray(value)
+
+
+def _unsteady(case: Case, results: Sequence[Result], calls: int) -> str:
+    """What is wrong with a later call's results, though the program is the same.
+
+    They need not have the bits of the first ones: a GPU may add in another order at each call.
+    Processes that compute together would have to call equally often: they call once.
+    """
+    if jax.process_count() > 1:
+        return ""
+    end = time.perf_counter() + _CALLING_S
+    for call in range(2, calls + 1):
+        try:
+            again = [encode(_on_host(value)) for value in case.program()]
+        except Exception as error:  # noqa: BLE001 (as at the first call)
+            return f"call {call} raised {_one_line(error)}"
+        for number, (value, first) in enumerate(zip(again, results, strict=True)):
+            if (
+                value.data != first.value.data
+                and not (verdict := judge(value, first.expected)).holds
+            ):
+                which = f"result {number}: " if len(results) > 1 else ""
+                return f"call {call}: {which}{verdict}"
+        if time.perf_counter() > end:
+            break
+    return ""
 
 
 def _cached_seconds(case: Case) -> float:

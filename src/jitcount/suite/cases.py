@@ -3,9 +3,27 @@
 from __future__ import annotations
 
 from jitcount.suite.array_cases import ARRAY_CASES
+from jitcount.suite.composite_cases import COMPOSITE_CASES
+from jitcount.suite.elementwise_cases import ELEMENTWISE_CASES
+from jitcount.suite.end_cases import END_CASES
 from jitcount.suite.model_cases import MODEL_CASES
+from jitcount.suite.moving_cases import MOVING_CASES
 from jitcount.suite.problem_cases import PROBLEM_CASES
+from jitcount.suite.product_cases import PRODUCT_CASES
 from jitcount.suite.sharded_cases import SHARDED_CASES
 from jitcount.suite.sum_cases import SUM_CASES
+from jitcount.suite.whole_cases import WHOLE_CASES
 
-CASES = (*PROBLEM_CASES, *SUM_CASES, *ARRAY_CASES, *SHARDED_CASES, *MODEL_CASES)
+CASES = (
+    *PROBLEM_CASES,
+    *SUM_CASES,
+    *ELEMENTWISE_CASES,
+    *ARRAY_CASES,
+    *WHOLE_CASES,
+    *PRODUCT_CASES,
+    *END_CASES,
+    *MOVING_CASES,
+    *COMPOSITE_CASES,
+    *SHARDED_CASES,
+    *MODEL_CASES,
+)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import jax
-import numpy as np
 
-from jitcount.numerics.judging import DECLARED, within
-from jitcount.numerics.rounding import Rounded, unit_roundoff
+from jitcount.numerics.expected import DECLARED, within
+from jitcount.numerics.rounding import Rounded
+from jitcount.numerics.units import unit_roundoff
 from jitcount.suite import transformer
 from jitcount.suite.case import Case
 from jitcount.suite.sharded_cases import unless_divided_by
@@ -16,7 +16,7 @@ from jitcount.suite.sharded_cases import unless_divided_by
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from jitcount.numerics.judging import Expected
+    from jitcount.numerics.expected import Expected
 
 # The losses of the first three steps in float64; a test computes them anew.
 LOSSES = (4.248620859940867, 4.275654772217352, 4.234354156875231)
@@ -47,7 +47,7 @@ def _expected() -> list[Expected]:
     expected = []
     for number, loss in enumerate(LOSSES):
         allowed = (number + 1) * _ROUNDINGS * unit_roundoff("float32") * loss
-        expected.append(within(DECLARED, Rounded(np.array(loss), np.array(allowed), "float32")))
+        expected.append(within(DECLARED, Rounded.declared(loss, allowed, "float32")))
     return expected
 
 

@@ -4,84 +4,36 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import jax
 import ml_dtypes
 import numpy as np
 
-from jitcount.numerics.judging import REDUCTION, exactly, within, within_complex
-from jitcount.numerics.rounding import Rounded
-from jitcount.problem import cache_independent_count
-from jitcount.suite.case import Case
-from jitcount.suite.data import floats, ones, spread
+from jitcount.numerics.expected import exactly
+from jitcount.suite.data import floats, one_sign, ones, spread, weights
+from jitcount.suite.sums import (
+    case_of_call,
+    case_of_calls,
+    complex_reduction,
+    reduction,
+    whole,
+    with_pattern,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from contextlib import AbstractContextManager
+    from collections.abc import Callable
 
-    from jitcount.numerics.judging import Expected
+    from jitcount.suite.case import Case
+    from jitcount.suite.sums import Reference
 
 _LENGTHS = (0, 1, 2, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000)
 _LONG = 100_000
 
-_NARROW = {"float16", "bfloat16"}
-
-
-def with_x64() -> AbstractContextManager[None]:
-    """64-bit types for a block, under the name that this release of JAX has for it."""
-    if hasattr(jax, "enable_x64"):
-        return jax.enable_x64(True)  # noqa: FBT003
-    from jax import experimental  # noqa: PLC0415 (gone from there in later releases)
-
-    return experimental.enable_x64()  # type: ignore[attr-defined]
-
-
-def true_sum(values: np.ndarray) -> Rounded:
-    """What `jnp.sum` gives; it adds 16-bit numbers in float32 and rounds once, at the end."""
-    dtype = values.dtype.name
-    if dtype in _NARROW:
-        return Rounded.exactly(values, "float32").sum().to(dtype)
-    return Rounded.exactly(values).sum()
-
-
-def _case(
-    id: str,  # noqa: A002
-    claim: str,
-    data: Callable[[], tuple[np.ndarray, np.ndarray]],
-    expected: Callable[[np.ndarray, np.ndarray], Expected],
-) -> Case:
-    """A case for one call; wide dtypes are called with x64 on."""
-
-    def program() -> Sequence[jax.Array]:
-        one, other = data()
-        if one.dtype.itemsize == 8 and one.dtype.kind != "c":
-            with with_x64():
-                return [cache_independent_count(one, other)]
-        return [cache_independent_count(one, other)]
-
-    return Case(
-        id=id,
-        claim=claim,
-        program=program,
-        expected=lambda: [expected(*data())],
-        compiles={"sum": 2, "add": 1},
-    )
-
-
-def _reduction(one: np.ndarray, other: np.ndarray) -> Expected:
-    return within(REDUCTION, true_sum(one) + true_sum(other))
-
-
-def _complex_reduction(one: np.ndarray, other: np.ndarray) -> Expected:
-    real = true_sum(one.real) + true_sum(other.real)
-    imaginary = true_sum(one.imag) + true_sum(other.imag)
-    return within_complex(REDUCTION, real, imaginary)
-
-
-def _whole(one: np.ndarray, other: np.ndarray) -> Expected:
-    """Whole numbers, and floats whose partial sums are all representable."""
-    total = one.astype(np.float64).sum() + other.astype(np.float64).sum()
-    dtype = np.int32 if one.dtype.kind in "bi" and one.dtype.itemsize < 8 else one.dtype
-    return exactly(np.array(total, dtype))
+# Around the vectors, tiles, blocks and windows that sums are cut into.
+_TILES = {
+    128: (127, 128, 129, 255, 256, 257),
+    1024: (511, 512, 513, 1023, 1024, 1025),
+    8192: (4095, 4096, 4097, 8191, 8192, 8193),
+    131072: (65535, 65536, 65537, 131071, 131072, 131073),
+}
 
 
 def _alternating() -> np.ndarray:
@@ -101,14 +53,31 @@ def _sorted_down() -> np.ndarray:
     return _sorted()[::-1].copy()
 
 
-ADVERSARIAL: dict[str, tuple[str, Callable[[], np.ndarray]]] = {
-    "all-tenths": ("0.1 a hundred thousand times", lambda: np.full(_LONG, 0.1, np.float32)),
-    "huge-and-tiny": ("1e8 and 1e-8 in turns", _alternating),
-    "ascending": ("sorted, the smallest first", _sorted),
-    "descending": ("sorted, the largest first", _sorted_down),
-    "cancelling": ("all but 1.0 cancels out", _cancelling),
-    "denormals": ("none is a normal float32", lambda: spread(1_000) * np.float32(1e-38)),
+ADVERSARIAL: dict[str, tuple[str, Callable[[], np.ndarray], Reference]] = {
+    "all-tenths": (
+        "0.1 a hundred thousand times",
+        lambda: np.full(_LONG, 0.1, np.float32),
+        with_pattern,
+    ),
+    "huge-and-tiny": ("1e8 and 1e-8 in turns", _alternating, with_pattern),
+    # Sorted numbers near each other are rounded alike.
+    "ascending": ("sorted, the smallest first", _sorted, with_pattern),
+    "descending": ("sorted, the largest first", _sorted_down, with_pattern),
+    "cancelling": ("all but 1.0 cancels out", _cancelling, reduction),
+    "denormals": (
+        "none is a normal float32",
+        lambda: spread(1_000) * np.float32(1e-38),
+        reduction,
+    ),
 }
+
+
+def _one_in_many(special: float) -> np.ndarray:
+    """The last but one: what a mask at the end gets wrong first."""
+    values = np.arange(1025, dtype=np.float32)
+    values[-2] = special
+    return values
+
 
 # What is not a number, and what is too large for one; the second array is always 1, 2, 3.
 _SPECIAL = {
@@ -117,36 +86,82 @@ _SPECIAL = {
     "infinities-cancel": (floats(np.inf, -np.inf), np.nan),
     "overflow": (floats(3e38, 3e38), np.inf),
     "overflow-float16": (np.array([60_000, 60_000], np.float16), np.inf),
+    "one-nan-in-many": (_one_in_many(np.nan), np.nan),
+    "one-infinity-in-many": (_one_in_many(-np.inf), -np.inf),
 }
 
 
 def _sums_of_lengths() -> list[Case]:
     return [
-        _case(
+        case_of_call(
             f"sum-{length}",
             f"a sum of {length:,} float32, in any order",
             lambda length=length: (spread(length), floats(1, 2, 3, 4)),  # type: ignore[misc]
-            _reduction,
+            reduction,
         )
         for length in _LENGTHS
     ]
 
 
+def _whole_sums_of_lengths() -> list[Case]:
+    """Twice with other numbers: tiles that are alike in one sum are not in the other."""
+    return [
+        case_of_calls(
+            f"sum-whole-{length}",
+            f"a sum of {length:,} whole numbers held as float32: equal to the bit",
+            lambda length=length: [  # type: ignore[misc]
+                (weights(length, seed=seed), floats(1, 2, 3, 4)) for seed in (1, 2)
+            ],
+            whole,
+            sums=2,
+        )
+        for length in _LENGTHS
+    ]
+
+
+def _whole_sums_around_tiles() -> list[Case]:
+    return [
+        case_of_calls(
+            f"sum-around-{tile}",
+            f"sums of {', '.join(f'{n:,}' for n in lengths)} whole numbers: equal to the bit",
+            lambda lengths=lengths: [  # type: ignore[misc]
+                (weights(one), weights(other, seed=2))
+                for one, other in zip(lengths[::2], lengths[1::2], strict=True)
+            ],
+            whole,
+            sums=len(lengths),
+        )
+        for tile, lengths in _TILES.items()
+    ]
+
+
+def _sums_of_one_sign() -> list[Case]:
+    return [
+        case_of_call(
+            f"sum-positive-{length}",
+            f"a sum of {length:,} float32 between 1 and 2: the bound is relative to the sum",
+            lambda length=length: (one_sign(length), floats(1, 2, 3, 4)),  # type: ignore[misc]
+            reduction,
+        )
+        for length in _LENGTHS[4:]
+    ]
+
+
 def _sums_of_hard_data() -> list[Case]:
     return [
-        _case(
+        case_of_call(
             f"sum-{name}",
             f"a sum of data made to hurt: {about}",
             lambda data=data: (data(), floats(1, 2, 3)),  # type: ignore[misc]
-            _reduction,
+            expected,
         )
-        for name, (about, data) in ADVERSARIAL.items()
+        for name, (about, data, expected) in ADVERSARIAL.items()
     ]
 
 
 def _sums_of_specials() -> list[Case]:
     return [
-        _case(
+        case_of_call(
             f"sum-{name}",
             f"a sum that is {special}",
             lambda data=data: (data, np.array([1, 2, 3, 4], data.dtype)),  # type: ignore[misc]
@@ -158,38 +173,44 @@ def _sums_of_specials() -> list[Case]:
 
 def _sums_of_dtypes() -> list[Case]:
     cases = [
-        _case(
+        case_of_call(
             f"sum-{dtype}",
             f"a sum of 1,000 {dtype}",
             lambda dtype=dtype: (  # type: ignore[misc]
                 spread(1_000).astype(_numpy(dtype)),
                 np.array([1, 2, 3], _numpy(dtype)),
             ),
-            _reduction,
+            reduction,
         )
         for dtype in ("float16", "bfloat16", "float64")
     ]
     cases += [
-        _case(
+        case_of_call(
             f"sum-whole-{dtype}",
             f"a sum of 1,000 whole numbers held as {dtype}: equal to the bit",
-            lambda dtype=dtype: (ones(1_000, dtype), ones(24, dtype)),  # type: ignore[misc]
-            _whole,
+            lambda dtype=dtype: (_ones_or_more(dtype), ones(24, dtype)),  # type: ignore[misc]
+            whole,
         )
         for dtype in ("bool", "int8", "int32", "int64", "uint32", "float16", "float32", "float64")
     ]
     cases.append(
-        _case(
+        case_of_call(
             "sum-complex64",
             "a sum of complex numbers, part by part",
             lambda: (
                 (spread(1_000) + 1j * spread(1_000, seed=2)).astype(np.complex64),
                 np.array([1, 2j, 3], np.complex64),
             ),
-            _complex_reduction,
+            complex_reduction,
         )
     )
     return cases
+
+
+def _ones_or_more(dtype: str) -> np.ndarray:
+    """Weights where the sum leaves room for them: 16-bit floats round it at the end."""
+    roomy = dtype not in {"bool", "int8", "float16"}
+    return weights(1_000, dtype) if roomy else ones(1_000, dtype)
 
 
 def _numpy(dtype: str) -> np.dtype:
@@ -198,6 +219,9 @@ def _numpy(dtype: str) -> np.dtype:
 
 SUM_CASES = (
     *_sums_of_lengths(),
+    *_whole_sums_of_lengths(),
+    *_whole_sums_around_tiles(),
+    *_sums_of_one_sign(),
     *_sums_of_hard_data(),
     *_sums_of_specials(),
     *_sums_of_dtypes(),

@@ -81,6 +81,8 @@ def test_of_nothing_there_is_no_text() -> None:
         (Ulps(10_000), "far"),
         (Share(0.25), "0.25"),
         (Share(0.0), "0 almost nothing"),
+        (Share(40.0), "40 times"),
+        (Share(float("inf")), "beyond"),
         (Share(None), "exact"),
         (("≈", Ulps(3), Ratio(1.0, digits=1)), "≈ 3 1.0×"),
         (("=",), "="),

@@ -19,7 +19,7 @@ def test_ids_are_unique_and_say_something() -> None:
 
 
 def test_every_class_of_numerics_has_a_case() -> None:
-    quick = [case for case in CASES if case.id != "sum-10000000"]
+    quick = [case for case in CASES if not case.id.endswith("-10000000")]
     assert {expected.numerics for case in quick for expected in case.expected()} == set(CLASSES)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from jitcount.show.parts import Bytes, Cell, Count, Ratio, Seconds, Share, Ulps
@@ -88,11 +89,13 @@ def times(number: int, thing: str) -> str:
 def share(used: float | None) -> str:
     """The share of a bound that is used, and whether that says anything.
 
-    >>> share(None), share(0.25), share(0.00001), share(0.0)
-    ('exact', '0.25', '1e-05 almost nothing', '0 almost nothing')
+    >>> share(None), share(0.25), share(0.00001), share(0.0), share(40.0), share(math.inf)
+    ('exact', '0.25', '1e-05 almost nothing', '0 almost nothing', '40 times', 'beyond')
     """
     if used is None:
         return "exact"
+    if used > 1:
+        return f"{used:.3g} times" if math.isfinite(used) else "beyond"
     if used >= _ALMOST_NOTHING:
         return f"{used:.2g}"
     return f"{used:.0e} almost nothing" if used else "0 almost nothing"

@@ -24,7 +24,7 @@ def test_the_counts_are_those_of_jaxs_own_compile_log(
     case: Case, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING, "jax._src.dispatch"), jax.log_compiles():
-        run_case(case)
+        run_case(case, calls=1)
     compiled = Counter(
         message.removeprefix("Finished XLA compilation of jit(").partition(")")[0]
         for message in (record.getMessage() for record in caplog.records)

@@ -40,8 +40,11 @@ class Cargo:
         return hashlib.sha256(text.encode() + b"\0" + self.bytecode).hexdigest()
 
 
-def carry(portable: Portable, platform: str) -> Cargo:
+def carry(portable: Portable, platform: str, *, keep_places: bool = False) -> Cargo:
     """Lower a program for a platform; observe hears nothing of that.
+
+    With `keep_places` the program says from which lines it comes; the same from two lines then is
+    not the same.
 
     Raises:
         NotCarriedError: the reason why that cannot be.
@@ -60,7 +63,7 @@ def carry(portable: Portable, platform: str) -> Cargo:
         raise NotCarriedError(f"not carried over: {', '.join(callbacks)} calls back into Python")
     try:
         with muted():
-            bytecode = _lowering.lower_for(lowering, platform)
+            bytecode = _lowering.lower_for(lowering, platform, keep_places=keep_places)
     except Exception as error:  # JAX has no rule for it, or it is not what we know
         text = str(error).strip() or type(error).__name__
         raise NotCarriedError(f"JAX cannot lower it for {platform}: {text}") from error

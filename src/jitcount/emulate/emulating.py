@@ -1,0 +1,118 @@
+"""One program: through the target's compiler, rewritten, tried in another process, compiled here."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from jitcount._jax import settings
+from jitcount._jax.jaxprs import callbacks as callbacks_in
+from jitcount.emulate.arithmetic import arithmetic_of
+from jitcount.emulate.translating import NotKnownError, translate
+from jitcount.targets.carry import Cargo, NotCarriedError, carry
+from jitcount.targets.compiling import Job, compilers
+from jitcount.targets.names import parse
+
+if TYPE_CHECKING:
+    from jitcount._jax.substituting import Compilable
+    from jitcount.emulate.arithmetic import Arithmetic
+    from jitcount.emulate.translating import Site
+    from jitcount.observe.observation import Portable
+    from jitcount.targets.names import Target
+    from jitcount.targets.result import OnTarget
+
+HERE = parse("cpu")
+
+
+@dataclass(frozen=True, slots=True)
+class Emulated:
+    """What became of a program: an executable, or why there is none."""
+
+    executable: Any = None
+    sites: tuple[Site, ...] = ()
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Emulator:
+    """Makes a target's programs run here."""
+
+    target: Target
+    arithmetic: Arithmetic
+    timeout: float
+
+    @classmethod
+    def of(cls, target: Target, timeout: float) -> Emulator:
+        """With the target's own arithmetic."""
+        return cls(target, arithmetic_of(target), timeout)
+
+    def get_ready(self) -> None:
+        """Start the compilers, beside the user's program."""
+        compilers().get_ready(self.target)
+        compilers().get_ready(HERE)
+
+    def emulate(self, compilable: Compilable, portable: Portable | None) -> Emulated:
+        """Make an executable that computes as the target would.
+
+        It never raises: a program that cannot be carried over has a reason, and runs as ever.
+        """
+        try:
+            return self._emulated(compilable, portable)
+        except (NotCarriedError, NotKnownError) as error:
+            return Emulated(reason=str(error))
+        except Exception as error:  # noqa: BLE001 (it must run, whatever happens)
+            return Emulated(reason=f"{type(error).__name__}: {error}".splitlines()[0])
+
+    def _emulated(self, compilable: Compilable, portable: Portable | None) -> Emulated:
+        if compilable.platform != HERE.platform:
+            raise NotKnownError(f"compiled for {compilable.platform}, not for the CPU")
+        if portable is None or portable.lowering is None:
+            raise NotCarriedError(
+                "it was lowered before the block began; call .lower() inside the block"
+            )
+        if callbacks := sorted(set(callbacks_in(portable.lowering.jaxpr))):
+            raise NotCarriedError(f"{', '.join(callbacks)} calls back into Python")
+        cargo = carry(portable, self.target.platform, keep_places=True)
+        made = self._asked(self.target, cargo, keep_hlo=True)
+        if made.error is not None:
+            raise NotKnownError(f"{self.target.name} refuses it: {made.error}")
+        found = translate(made.hlo or "", self.arithmetic, devices=compilable.devices)
+        _require_same(compilable, found.text)
+        text = compilable.with_body(found.text)
+        self._try(text, cargo)
+        return Emulated(compilable.compile(text), found.sites)
+
+    def _try(self, text: str, cargo: Cargo) -> None:
+        """Compile in another process first: a compiler that ends there ends nothing here."""
+        how = {**cargo.how, "options": {}, "settings": settings.compile_settings()}
+        trial = self._asked(HERE, Cargo(text.encode(), cargo.devices, how), keep_hlo=False)
+        if trial.error is not None:
+            raise NotKnownError(f"rewritten, the CPU's compiler refuses it: {trial.error}")
+
+    def _asked(self, target: Target, cargo: Cargo, *, keep_hlo: bool) -> OnTarget:
+        """Have a cargo compiled elsewhere, and wait for it."""
+        found: list[OnTarget] = []
+        is_there = threading.Event()
+
+        def tell(result: OnTarget) -> None:
+            found.append(result)
+            is_there.set()
+
+        compilers().submit(Job(target, cargo, cargo.key[:32], keep_hlo, self.timeout, tell))
+        is_there.wait()
+        return found[0]
+
+
+def _require_same(compilable: Compilable, text: str) -> None:
+    """Raise where the target's program takes or gives something else than the one in question."""
+    wanted = compilable.signature()
+    head = text[: text.index("{\n")]
+    arguments, _, results = head.partition(") -> (")
+    given = [part.split(": ", 1)[1] for part in arguments.split("(", 1)[1].split(", ") if part]
+    made = [part for part in results.rstrip(") ").split(", ") if part]
+    if (given, made) != wanted:
+        raise NotKnownError(
+            f"the target's program takes {', '.join(given) or 'nothing'} and gives "
+            f"{', '.join(made) or 'nothing'}, not as here"
+        )

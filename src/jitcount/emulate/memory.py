@@ -10,15 +10,20 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from jitcount.emulate.writing import Value
+from jitcount.emulate.shapes import Shape
 
 if TYPE_CHECKING:
-    from jitcount.emulate.shapes import Shape
-    from jitcount.emulate.writing import Writer
+    from jitcount.emulate.writing import Value, Writer
 
 
 def bitcast(writer: Writer, value: Value, source: Shape, target: Shape) -> Value:
-    """The same memory as another shape; what lies beyond the source is zero."""
+    """The same memory as another shape; what lies beyond the source is zero.
+
+    A value that was left wider than its shape says lies as that shape does.
+    """
+    if value.shape.element != source.element:
+        target = Shape(value.shape.element, target.extents, target.minor_to_major, target.tiles)
+        source = Shape(value.shape.element, source.extents, source.minor_to_major, source.tiles)
     if source.bits == target.bits and _lies_alike(source, target):
         return _with_element(writer, writer.reshape(value, target.extents), target)
     memory = _laid_out(writer, value, source)

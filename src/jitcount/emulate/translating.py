@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from jitcount.emulate import hlo
-from jitcount.emulate.arithmetic import EXACT
+from jitcount.emulate.arithmetic import BFLOAT16, EXACT, Rounding
 from jitcount.emulate.places import Places
 from jitcount.emulate.shapes import flat
 from jitcount.emulate.writing import Value, Values, Writer, flat_values
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
-    from jitcount.emulate.arithmetic import Arithmetic, Rounding
+    from jitcount.emulate.arithmetic import Arithmetic
     from jitcount.emulate.hlo import Computation, Instruction
     from jitcount.emulate.places import Place
 
@@ -50,6 +51,9 @@ class Translation:
     is_in_loop: bool = False
     """Whether the instruction at hand is part of a loop that the target made of a fusion."""
 
+    is_wide: bool = False
+    """Whether 16 bits are computed in float32 and stay so: inside of a reduction."""
+
     places: Places = field(init=False)
 
     def __post_init__(self) -> None:
@@ -74,19 +78,54 @@ class Translation:
             raise NotKnownError(f"the operation {instruction.opcode}")
         return rule(self, writer, instruction, operands)
 
+    def declared(self, writer: Writer, instruction: Instruction, value: Value) -> Value:
+        """A value with the elements that an instruction declares.
+
+        XLA:TPU rounds what a product takes already where it moves it: a copy of float32 may be one of
+        bfloat16. That is a rounding as any other; where it is not to be, the value stays as it is, and
+        what follows takes it so.
+        """
+        element = instruction.shape.element
+        if value.shape.element == element:
+            return value
+        is_narrower = value.shape.element == "f32" and element == "bf16"
+        if is_narrower and not _is_users(instruction) and not self.site(instruction, _NARROWED):
+            return value
+        return writer.convert(value, element)
+
     def site(self, instruction: Instruction, rounding: Rounding) -> bool:
         """Note a product that is rounded; whether it is to be, this time."""
-        what = instruction.metadata.get("op_name", '""').strip('"').rpartition("/")[2]
+        what = _operation(instruction)
         place = self.places.of(instruction.metadata)
         self.sites.append(Site(place, what or instruction.opcode, rounding))
-        return len(self.sites) - 1 not in self.exact
+        return self.arithmetic is not EXACT and len(self.sites) - 1 not in self.exact
+
+    @contextlib.contextmanager
+    def wide(self) -> Iterator[None]:
+        """Let 16 bits be float32 for a block."""
+        before, self.is_wide = self.is_wide, True
+        try:
+            yield
+        finally:
+            self.is_wide = before
 
     def apply(self, name: str) -> Callable[[Writer, list[Value]], Sequence[Value]]:
         """The body of a region that is a computation."""
         return lambda writer, values: flat_values(self.run(writer, name, values))
 
 
-Rule = "Callable[[Translation, Writer, Instruction, list[Values]], Values]"
+def _operation(instruction: Instruction) -> str:
+    """As JAX calls it."""
+    return instruction.metadata.get("op_name", '""').strip('"').rpartition("/")[2]
+
+
+def _is_users(instruction: Instruction) -> bool:
+    """Whether a conversion stands in the program, and not only in what a compiler made of it."""
+    return instruction.opcode == "convert" and _operation(instruction) in _CONVERSIONS
+
+
+_CONVERSIONS = {"convert_element_type", "reduce_precision"}
+_NARROWED = Rounding(BFLOAT16)
 
 RULES: dict[str, Callable[[Translation, Writer, Instruction, list[Values]], Values]] = {}
 

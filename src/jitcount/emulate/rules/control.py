@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jitcount.emulate.translating import RULES, NotKnownError, rule
-from jitcount.emulate.writing import Value, flat_values, like
+from jitcount.emulate.translating import RULES, rule
+from jitcount.emulate.writing import Value, array, flat_values, like
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,12 +29,23 @@ def _fusion(
         translation.is_in_loop = before
 
 
-@rule("call", "map")
+@rule("map")
+def _map(
+    translation: Translation, writer: Writer, instruction: Instruction, operands: list[Value]
+) -> Value:
+    """A computation of scalars, for each element."""
+    (name,) = instruction.called("to_apply")
+    shape = instruction.shape.of()
+    scalars = [operand.shape.of(extents=()) for operand in operands]
+    region = writer.region(scalars, translation.apply(name))
+    how = f"dimensions = {array(range(len(shape.extents)))}"
+    return writer.op("map", operands, shape, how, [region])
+
+
+@rule("call")
 def _call(
     translation: Translation, writer: Writer, instruction: Instruction, operands: list[Values]
 ) -> Values:
-    if instruction.opcode == "map":
-        raise NotKnownError("the operation map")
     (name,) = instruction.called("to_apply")
     return translation.run(writer, name, operands)
 
@@ -51,9 +62,14 @@ def _while(
         return flat_values(translation.run(inner, name, [like(state, iter(given))]))
 
     (condition,), (body,) = instruction.called("condition"), instruction.called("body")
+    def step(inner: Writer, given: Sequence[Value]) -> list[Value]:
+        made = run(body, inner, given)
+        pairs = zip(made, shapes, strict=True)
+        return [inner.convert(value, shape.element) for value, shape in pairs]
+
     regions = [
         writer.region(shapes, lambda inner, given: run(condition, inner, given)),
-        writer.region(shapes, lambda inner, given: run(body, inner, given)),
+        writer.region(shapes, step),
     ]
     return like(state, iter(writer.ops("while", values, shapes, regions=regions)))
 

@@ -15,6 +15,12 @@ if TYPE_CHECKING:
 
 _NAMES = {
     "abs": "abs",
+    "acos": "chlo.acos",
+    "acosh": "chlo.acosh",
+    "asin": "chlo.asin",
+    "asinh": "chlo.asinh",
+    "atan": "chlo.atan",
+    "atanh": "chlo.atanh",
     "add": "add",
     "and": "and",
     "atan2": "atan2",
@@ -22,6 +28,7 @@ _NAMES = {
     "ceil": "ceil",
     "clamp": "clamp",
     "count-leading-zeros": "count_leading_zeros",
+    "cosh": "chlo.cosh",
     "cosine": "cosine",
     "divide": "divide",
     "erf": "chlo.erf",
@@ -48,6 +55,7 @@ _NAMES = {
     "shift-right-logical": "shift_right_logical",
     "sign": "sign",
     "sine": "sine",
+    "sinh": "chlo.sinh",
     "sqrt": "sqrt",
     "subtract": "subtract",
     "tan": "tan",
@@ -67,7 +75,7 @@ def _elementwise(
     shape = instruction.shape.of()
     name = _NAMES[instruction.opcode]
     inner = shape.element
-    if inner in NARROW and instruction.opcode not in _EXACT:
+    if inner in NARROW and (translation.is_wide or instruction.opcode not in _EXACT):
         inner = "f32"
     elif instruction.opcode == "abs" and operands[0].shape.element in {"c64", "c128"}:
         return writer.op(name, operands, shape)
@@ -75,7 +83,7 @@ def _elementwise(
     if instruction.opcode == "clamp":
         given = [_spread(writer, each, shape.extents) for each in given]
     result = writer.op(name, given, shape.of(inner))
-    return writer.convert(result, shape.element)
+    return result if translation.is_wide else writer.convert(result, shape.element)
 
 
 def _spread(writer: Writer, value: Value, extents: tuple[int, ...]) -> Value:
@@ -99,6 +107,8 @@ def _select(
 ) -> Value:
     which, *given = operands
     shape = instruction.shape.of()
+    if translation.is_wide and shape.element in NARROW:
+        shape = shape.of("f32")
     given = [writer.convert(each, shape.element) for each in given]
     return writer.op("select", [which, *given], shape)
 
@@ -129,7 +139,7 @@ def _kind(element: str) -> str:
 def _convert(
     translation: Translation, writer: Writer, instruction: Instruction, operands: list[Value]
 ) -> Value:
-    return writer.convert(operands[0], instruction.shape.element)
+    return translation.declared(writer, instruction, operands[0])
 
 
 @rule("reduce-precision")

@@ -19,9 +19,13 @@ def _dynamic_slice(
     translation: Translation, writer: Writer, instruction: Instruction, operands: list[Value]
 ) -> Value:
     value, *starts = operands
+    value = translation.declared(writer, instruction, value)
     how = f"slice_sizes = {array(instruction.numbers('dynamic_slice_sizes'))}"
     return writer.op(
-        "dynamic_slice", [value, *_alike(writer, starts)], instruction.shape.of(), how
+        "dynamic_slice",
+        [value, *_alike(writer, starts)],
+        instruction.shape.of(value.shape.element),
+        how,
     )
 
 
@@ -60,7 +64,9 @@ def _gather(
         f"dimension_numbers = #stablehlo.gather<{numbers}>, "
         f"indices_are_sorted = false, slice_sizes = {array(n('slice_sizes'))}"
     )
-    return writer.op("gather", operands, instruction.shape.of(operands[0].shape.element), how)
+    value = translation.declared(writer, instruction, operands[0])
+    shape = instruction.shape.of(value.shape.element)
+    return writer.op("gather", [value, operands[1]], shape, how)
 
 
 @rule("scatter")

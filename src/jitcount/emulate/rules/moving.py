@@ -63,7 +63,14 @@ def _iota(
     return writer.op("iota", [], instruction.shape.of(), f"iota_dimension = {axis} : i64")
 
 
-@rule("copy", "optimization-barrier", "domain", "add-dependency")
+@rule("copy")
+def _copy(
+    translation: Translation, writer: Writer, instruction: Instruction, operands: list[Value]
+) -> Value:
+    return translation.declared(writer, instruction, operands[0])
+
+
+@rule("domain", "add-dependency")
 def _same(
     translation: Translation, writer: Writer, instruction: Instruction, operands: list[Values]
 ) -> Values:
@@ -75,6 +82,27 @@ def _barrier(
     translation: Translation, writer: Writer, instruction: Instruction, operands: list[Values]
 ) -> Values:
     return operands[0] if len(operands) == 1 else tuple(operands)
+
+
+def _moved(
+    translation: Translation,
+    writer: Writer,
+    instruction: Instruction,
+    name: str,
+    value: Value,
+    how: str,
+) -> Value:
+    value = translation.declared(writer, instruction, value)
+    return writer.op(name, [value], instruction.shape.of(value.shape.element), how)
+
+
+def _alike(
+    translation: Translation, writer: Writer, instruction: Instruction, operands: list[Value]
+) -> tuple[list[Value], Shape]:
+    """Operands of one type, and the result's: the widest, where one was left wide."""
+    given = [translation.declared(writer, instruction, each) for each in operands]
+    widest = max((each.shape for each in given), key=lambda shape: shape.bits).element
+    return [writer.convert(each, widest) for each in given], instruction.shape.of(widest)
 
 
 @rule("bitcast")
@@ -97,14 +125,16 @@ def _bitcast_convert(
 def _reshape(
     translation: Translation, writer: Writer, instruction: Instruction, operands: list[Value]
 ) -> Value:
-    return writer.reshape(operands[0], instruction.shape.extents)
+    value = translation.declared(writer, instruction, operands[0])
+    return writer.reshape(value, instruction.shape.extents)
 
 
 @rule("transpose")
 def _transpose(
     translation: Translation, writer: Writer, instruction: Instruction, operands: list[Value]
 ) -> Value:
-    return writer.transpose(operands[0], instruction.numbers("dimensions"))
+    value = translation.declared(writer, instruction, operands[0])
+    return writer.transpose(value, instruction.numbers("dimensions"))
 
 
 @rule("reverse")
@@ -112,7 +142,7 @@ def _reverse(
     translation: Translation, writer: Writer, instruction: Instruction, operands: list[Value]
 ) -> Value:
     how = f"dimensions = {array(instruction.numbers('dimensions'))}"
-    return writer.op("reverse", operands, instruction.shape.of(), how)
+    return _moved(translation, writer, instruction, "reverse", operands[0], how)
 
 
 @rule("broadcast")
@@ -120,8 +150,7 @@ def _broadcast(
     translation: Translation, writer: Writer, instruction: Instruction, operands: list[Value]
 ) -> Value:
     how = f"broadcast_dimensions = {array(instruction.numbers('dimensions'))}"
-    value = writer.convert(operands[0], instruction.shape.element)
-    return writer.op("broadcast_in_dim", [value], instruction.shape.of(), how)
+    return _moved(translation, writer, instruction, "broadcast_in_dim", operands[0], how)
 
 
 @rule("concatenate")
@@ -129,8 +158,7 @@ def _concatenate(
     translation: Translation, writer: Writer, instruction: Instruction, operands: list[Value]
 ) -> Value:
     (axis,) = instruction.numbers("dimensions")
-    shape = instruction.shape.of()
-    given = [writer.convert(each, shape.element) for each in operands]
+    given, shape = _alike(translation, writer, instruction, operands)
     return writer.op("concatenate", given, shape, f"dimension = {axis} : i64")
 
 
@@ -145,7 +173,7 @@ def _slice(
         f"start_indices = {array(part[0] for part in parts)}, "
         f"strides = {array(part[2] if len(part) > 2 else 1 for part in parts)}"
     )
-    return writer.op("slice", operands, instruction.shape.of(), how)
+    return _moved(translation, writer, instruction, "slice", operands[0], how)
 
 
 @rule("pad")
@@ -159,8 +187,7 @@ def _pad(
         f"edge_padding_low = {array(part[0] for part in parts)}, "
         f"interior_padding = {array(part[2] if len(part) > 2 else 0 for part in parts)}"
     )
-    shape = instruction.shape.of()
-    given = [writer.convert(each, shape.element) for each in operands]
+    given, shape = _alike(translation, writer, instruction, operands)
     return writer.op("pad", given, shape, how)
 
 

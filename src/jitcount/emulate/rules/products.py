@@ -68,7 +68,8 @@ def _inner(left: str, right: str, result: str) -> str:
 def _rounding(
     translation: Translation, instruction: Instruction, given: tuple[Value, Value]
 ) -> Rounding | None:
-    if {value.shape.element for value in given} != {"f32"}:
+    elements = {value.shape.element for value in given}
+    if "f32" not in elements or not elements <= {"f32", "bf16"}:
         return None
     if translation.is_in_loop and not translation.arithmetic.in_loops:
         return None

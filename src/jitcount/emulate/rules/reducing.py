@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from jitcount.emulate.translating import rule
-from jitcount.emulate.shapes import Shape, flat
+from jitcount.emulate.shapes import NARROW, Shape, flat
 from jitcount.emulate.writing import Value, array, table
 
 if TYPE_CHECKING:
@@ -15,27 +14,37 @@ if TYPE_CHECKING:
     from jitcount.emulate.writing import Values, Writer
 
 
-def reduced(translation: Translation, writer: Writer, instruction: Instruction, operands: list[Value],
-            name: str, how: str) -> Values:
+def reduced(
+    translation: Translation,
+    writer: Writer,
+    instruction: Instruction,
+    operands: list[Value],
+    name: str,
+    how: str,
+) -> Values:
     """A reduction of any number of arrays, each with its first value.
 
-    Where the computation works in another type than the arrays have, as that of a sum of bfloat16
-    in float32, the arrays are converted first.
+    Sums of 16 bits are of float32, and rounded once: XLA:TPU leaves out the conversions around such a
+    reduction because its hardware adds so.
     """
     (applied,) = instruction.called("to_apply")
     parameters = translation.module.computations[applied].parameters
     half = len(operands) // 2
-    elements = [parameter.shape.element for parameter in parameters[:half]]
-    given = [
-        writer.convert(each, elements[i % half]) for i, each in enumerate(operands)
-    ]
+    elements = [widened(parameter.shape.element) for parameter in parameters[:half]]
+    given = [writer.convert(each, elements[i % half]) for i, each in enumerate(operands)]
     results = flat(instruction.shapes)
     shapes = [shape.of(element) for shape, element in zip(results, elements, strict=True)]
     scalars = [Shape(element, ()) for element in elements * 2]
-    region = writer.region(scalars, translation.apply(applied))
+    with translation.wide():
+        region = writer.region(scalars, translation.apply(applied))
     made = writer.ops(name, given, shapes, how, [region])
     made = [writer.convert(each, shape.element) for each, shape in zip(made, results, strict=True)]
     return made[0] if isinstance(instruction.shapes, Shape) else tuple(made)
+
+
+def widened(element: str) -> str:
+    """In which type elements are added up."""
+    return "f32" if element in NARROW else element
 
 
 @rule("reduce")
@@ -152,8 +161,3 @@ def top_k(writer: Writer, value: Value, k: int, *, largest: bool = True) -> Valu
     )
     limits = (*value.shape.extents[:-1], k)
     return tuple(writer.slice(each, limits) for each in made)
-
-
-def numbers_of(text: str) -> list[int]:
-    """All numbers in a text."""
-    return [int(n) for n in re.findall(r"-?\d+", text)]

@@ -51,6 +51,11 @@ class Compilable:
         kind = _main(self._arguments["computation"]).type
         return [str(each) for each in kind.inputs], [str(each) for each in kind.results]
 
+    def has_bfloat16(self) -> bool:
+        """Whether the program itself computes with it."""
+        text = self._arguments["computation"].operation.get_asm(large_elements_limit=16)
+        return "bf16" in text
+
     def with_body(self, text: str) -> str:
         """The module with another function in place of its own; aliases and shardings stay."""
         return _with_body(self._arguments["computation"], text)

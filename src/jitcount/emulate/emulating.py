@@ -77,7 +77,12 @@ class Emulator:
         made = self._asked(self.target, cargo, keep_hlo=True)
         if made.error is not None:
             raise NotKnownError(f"{self.target.name} refuses it: {made.error}")
-        found = translate(made.hlo or "", self.arithmetic, devices=compilable.devices)
+        found = translate(
+            made.hlo or "",
+            self.arithmetic,
+            devices=compilable.devices,
+            is_float32=not compilable.has_bfloat16(),
+        )
         _require_same(compilable, found.text)
         text = compilable.with_body(found.text)
         self._try(text, cargo)

@@ -47,6 +47,9 @@ class Translation:
     devices: int = 1
     """Over how many it is sharded."""
 
+    is_float32: bool = False
+    """Whether the program itself has no bfloat16: then all of it is the compiler's rounding."""
+
     sites: list[Site] = field(default_factory=list)
     is_in_loop: bool = False
     """Whether the instruction at hand is part of a loop that the target made of a fusion."""
@@ -89,16 +92,16 @@ class Translation:
         if value.shape.element == element:
             return value
         is_narrower = value.shape.element == "f32" and element == "bf16"
-        if is_narrower and not _is_users(instruction) and not self.site(instruction, _NARROWED):
+        if is_narrower and self.is_float32 and not self.site(instruction, _NARROWED):
             return value
         return writer.convert(value, element)
 
     def site(self, instruction: Instruction, rounding: Rounding) -> bool:
         """Note a product that is rounded; whether it is to be, this time."""
-        what = _operation(instruction)
+        what = instruction.metadata.get("op_name", '""').strip('"').rpartition("/")[2]
         place = self.places.of(instruction.metadata)
         self.sites.append(Site(place, what or instruction.opcode, rounding))
-        return self.arithmetic is not EXACT and len(self.sites) - 1 not in self.exact
+        return len(self.sites) - 1 not in self.exact
 
     @contextlib.contextmanager
     def wide(self) -> Iterator[None]:
@@ -114,17 +117,6 @@ class Translation:
         return lambda writer, values: flat_values(self.run(writer, name, values))
 
 
-def _operation(instruction: Instruction) -> str:
-    """As JAX calls it."""
-    return instruction.metadata.get("op_name", '""').strip('"').rpartition("/")[2]
-
-
-def _is_users(instruction: Instruction) -> bool:
-    """Whether a conversion stands in the program, and not only in what a compiler made of it."""
-    return instruction.opcode == "convert" and _operation(instruction) in _CONVERSIONS
-
-
-_CONVERSIONS = {"convert_element_type", "reduce_precision"}
 _NARROWED = Rounding(BFLOAT16)
 
 RULES: dict[str, Callable[[Translation, Writer, Instruction, list[Values]], Values]] = {}
@@ -151,7 +143,12 @@ class Translated:
 
 
 def translate(
-    text: str, arithmetic: Arithmetic = EXACT, exact: Collection[int] = (), devices: int = 1
+    text: str,
+    arithmetic: Arithmetic = EXACT,
+    *,
+    exact: Collection[int] = (),
+    devices: int = 1,
+    is_float32: bool = False,
 ) -> Translated:
     """Rewrite an optimised HLO module.
 
@@ -160,15 +157,18 @@ def translate(
         arithmetic: how the target computes.
         exact: numbers of sites that keep all bits all the same.
         devices: over how many it is sharded.
+        is_float32: the program itself has no bfloat16.
 
     Raises:
         NotKnownError: what it is that has no meaning here.
     """
     from jitcount.emulate import rules  # noqa: F401, PLC0415 (they declare themselves)
 
+    if is_float32 and arithmetic is EXACT:
+        text = text.replace("bf16[", "f32[")
     try:
         module = hlo.parse(text)
-        translation = Translation(module, arithmetic, exact, devices)
+        translation = Translation(module, arithmetic, exact, devices, is_float32)
         body = _main(translation, module.entry)
     except (ValueError, TypeError, KeyError, IndexError) as error:
         raise NotKnownError(str(error)) from error
@@ -181,7 +181,9 @@ def _main(translation: Translation, entry: Computation) -> str:
     if any(len(each) != 1 for each in shapes):
         raise ValueError("arguments in a tuple")
     arguments: list[Values] = [Value(f"%arg{i}", each.of()) for i, (each,) in enumerate(shapes)]
-    results = flat_values(translation.run(writer, entry.name, arguments))
+    made = flat_values(translation.run(writer, entry.name, arguments))
+    wanted = flat(entry.root.shapes)
+    results = [writer.convert(v, shape.element) for v, shape in zip(made, wanted, strict=True)]
     heads = ", ".join(f"{v.name}: {v.shape.type}" for v in arguments if isinstance(v, Value))
     types = ", ".join(value.shape.type for value in results)
     given = ", ".join(value.name for value in results)

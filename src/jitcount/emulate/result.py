@@ -16,28 +16,20 @@ if TYPE_CHECKING:
 class RoundingAt:
     """A line of the user's at which the target rounds what it multiplies."""
 
-    file: str
-    line: int
-    function: str
+    place: CallSite
+    """``"model.py:8 in attention"``; with ``.file``, ``.line``, ``.function``."""
+
     what: str
-    """The operation: ``dot_general``."""
+    """The operation: ``"dot_general"``."""
 
     to: str
     """``"bfloat16"``, ``"bfloat16, three passes"``, ``"TF32"``."""
 
     count: int
-    """How many products of the target's program come from there."""
-
-    @property
-    def place(self) -> str:
-        """As call sites are written: ``"model.py:8 in attention"``."""
-        if not self.file:
-            return "an unknown line"
-        name = self.file.rpartition("/")[2]
-        return f"{name}:{self.line} in {self.function}" if self.function else f"{name}:{self.line}"
+    """How many roundings of the target's program come from there."""
 
     def __str__(self) -> str:
-        times = f", {self.count} products" if self.count > 1 else ""
+        times = f", {self.count} times" if self.count > 1 else ""
         return f"{self.place}: {self.what} in {self.to}{times}"
 
 
@@ -58,12 +50,12 @@ class EmulatedProgram:
 
 def by_line(sites: Iterable[Site]) -> tuple[RoundingAt, ...]:
     """Sites of one line and one kind together, in the order of the source."""
-    found: dict[tuple[str, int, str, str, str], int] = {}
+    found: dict[tuple[CallSite, str, str], int] = {}
     for site in sites:
-        place = site.place
-        key = (place.file, place.line, place.function, site.what, site.rounding.text)
+        key = (site.place, site.what, site.rounding.text)
         found[key] = found.get(key, 0) + 1
-    return tuple(RoundingAt(*key, count) for key, count in sorted(found.items()))
+    order = sorted(found.items(), key=lambda item: (item[0][0].file, item[0][0].line, item[0][1]))
+    return tuple(RoundingAt(*key, count) for key, count in order)
 
 
 @dataclass

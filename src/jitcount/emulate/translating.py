@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from jitcount.emulate.arithmetic import Arithmetic
     from jitcount.emulate.hlo import Computation, Instruction
-    from jitcount.emulate.places import Place
+    from jitcount.observe.call_site import CallSite
 
 
 class NotKnownError(Exception):
@@ -28,7 +28,7 @@ class NotKnownError(Exception):
 class Site:
     """A product whose inputs the target rounds."""
 
-    place: Place
+    place: CallSite
     what: str
     """The operation as JAX calls it: ``dot_general``."""
 

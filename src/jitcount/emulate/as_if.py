@@ -7,21 +7,22 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from jitcount._jax.substituting import substituted
+from jitcount.emulate.arithmetic import EXACT
 from jitcount.emulate.emulating import Emulated, Emulator
 from jitcount.emulate.result import EmulatedProgram, Emulation, by_line
 from jitcount.explain.explaining import explained
 from jitcount.explain.hub import hub
 from jitcount.targets.installed import require_installed
-from jitcount.targets.names import TARGETS, parse
+from jitcount.targets.names import parse
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from types import TracebackType
 
     from jitcount._jax.substituting import Compilable
     from jitcount.observe.observation import Observation, Portable
-    from jitcount.targets.names import Target
 
-# Tells in JAX's keys what is compiled as if for a target; the target's number follows.
+# Tells in JAX's keys what is compiled as if for a target.
 _FIRST_NUMBER = 1_000_000
 
 
@@ -54,20 +55,10 @@ class as_if:  # noqa: N801 (reads as words where it is used)
         self._blocks: list[contextlib.ExitStack] = []
 
     def __enter__(self) -> Emulation:
-        with _changing:
-            outer = _open[-1] if _open else None
-            if outer is not None and outer.name != self._target.name:
-                raise ValueError(
-                    f"as_if({self._target.name!r}) inside as_if({outer.name!r}): a program "
-                    "computes as one target at a time; end the other block first"
-                )
-            block = _Block(Emulator.of(self._target, self._timeout))
-            with contextlib.ExitStack() as stack:
-                _open.append(self._target)
-                stack.callback(_open.remove, self._target)
-                block.begin(stack, _number(self._target))
-                self._blocks.append(stack.pop_all())
-            return block.emulation
+        with contextlib.ExitStack() as stack:
+            found = stack.enter_context(emulated(Emulator.of(self._target, self._timeout)))
+            self._blocks.append(stack.pop_all())
+        return found
 
     def __exit__(
         self,
@@ -75,18 +66,41 @@ class as_if:  # noqa: N801 (reads as words where it is used)
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        self._blocks.pop().close()
+
+
+@contextlib.contextmanager
+def emulated(emulator: Emulator) -> Iterator[Emulation]:
+    """Let an emulator stand in for the compiler, in all threads, until the block ends."""
+    name = emulator.target.name
+    with _changing:
+        if _open and _open[-1] != name:
+            raise ValueError(
+                f"as_if({name!r}) inside as_if({_open[-1]!r}): a program computes as one target "
+                "at a time; end the other block first"
+            )
+        _open.append(name)
+    block = _Block(emulator)
+    try:
+        with block.begun(_number(emulator)):
+            yield block.emulation
+    finally:
         with _changing:
-            self._blocks.pop().close()
+            _open.remove(name)
 
 
-_open: list[Target] = []
+_open: list[str] = []
+"""The target that programs are compiled as if for, once for each block."""
+
 _changing = threading.RLock()
+_numbers: dict[tuple[str, bool, frozenset[str]], int] = {}
 
 
-def _number(target: Target) -> int:
-    """One for each chip, however many of it there are."""
-    numbers = {known.chip.name: at for at, known in enumerate(TARGETS)}
-    return _FIRST_NUMBER + numbers[target.chip.name]
+def _number(emulator: Emulator) -> int:
+    """What tells its programs from all others in JAX's keys; the same for the same emulator."""
+    key = emulator.target.name, emulator.arithmetic is EXACT, emulator.exact
+    with _changing:
+        return _numbers.setdefault(key, _FIRST_NUMBER + len(_numbers))
 
 
 class _Block:
@@ -95,17 +109,21 @@ class _Block:
     def __init__(self, emulator: Emulator) -> None:
         self._emulator = emulator
         self._here = threading.local()
-        self.emulation = Emulation(emulator.target.name)
+        self.emulation = Emulation(emulator)
 
-    def begin(self, stack: contextlib.ExitStack, number: int) -> None:
-        """Stand in for the compiler, until the stack is closed."""
+    @contextlib.contextmanager
+    def begun(self, number: int) -> Iterator[None]:
+        """Stand in for the compiler, until the block ends."""
         self._emulator.get_ready()
-        take, note = self._take, self._note  # one object each: a bound method is a new one each time
+        take, note = self._take, self._note  # one object each: a bound method is new each time
         hub.supply(take)
-        stack.callback(hub.stop_supplying, take)
         hub.listen(note)
-        stack.callback(hub.forget, note)
-        stack.enter_context(substituted(self._compile, number))
+        try:
+            with substituted(self._compile, number):
+                yield
+        finally:
+            hub.forget(note)
+            hub.stop_supplying(take)
 
     def _take(self, portable: Portable) -> None:
         """First: the program, before it is compiled."""

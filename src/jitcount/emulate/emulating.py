@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,11 @@ if TYPE_CHECKING:
 
 HERE = parse("cpu")
 
+# What targets made of programs, by target and program, the latest of them; and what was tried.
+_MOST_PROGRAMS = 512
+_programs: dict[tuple[str, str], OnTarget] = {}
+_tried: set[bytes] = set()
+
 
 @dataclass(frozen=True, slots=True)
 class Emulated:
@@ -41,6 +47,8 @@ class Emulator:
     target: Target
     arithmetic: Arithmetic
     timeout: float
+    exact: frozenset[str] = frozenset()
+    """Lines whose products are not rounded."""
 
     @classmethod
     def of(cls, target: Target, timeout: float) -> Emulator:
@@ -74,12 +82,13 @@ class Emulator:
         if callbacks := sorted(set(callbacks_in(portable.lowering.jaxpr))):
             raise NotCarriedError(f"{', '.join(callbacks)} calls back into Python")
         cargo = carry(portable, self.target.platform, keep_places=True)
-        made = self._asked(self.target, cargo, keep_hlo=True)
+        made = self._made(cargo)
         if made.error is not None:
             raise NotKnownError(f"{self.target.name} refuses it: {made.error}")
         found = translate(
             made.hlo or "",
             self.arithmetic,
+            exact=self.exact,
             devices=compilable.devices,
             is_float32=not compilable.has_bfloat16(),
         )
@@ -88,12 +97,28 @@ class Emulator:
         self._try(text, cargo)
         return Emulated(compilable.compile(text), found.sites)
 
+    def _made(self, cargo: Cargo) -> OnTarget:
+        """What the target's compiler makes of a program; a test suite has the same one often."""
+        key = self.target.name, cargo.key
+        made = _programs.get(key)
+        if made is None:
+            made = self._asked(self.target, cargo, keep_hlo=True)
+            if len(_programs) >= _MOST_PROGRAMS:
+                _programs.pop(next(iter(_programs)))
+            if made.error is None:
+                _programs[key] = made
+        return made
+
     def _try(self, text: str, cargo: Cargo) -> None:
         """Compile in another process first: a compiler that ends there ends nothing here."""
+        digest = hashlib.sha256(text.encode()).digest()
+        if digest in _tried:
+            return
         how = {**cargo.how, "options": {}, "settings": settings.compile_settings()}
         trial = self._asked(HERE, Cargo(text.encode(), cargo.devices, how), keep_hlo=False)
         if trial.error is not None:
             raise NotKnownError(f"rewritten, the CPU's compiler refuses it: {trial.error}")
+        _tried.add(digest)
 
     def _asked(self, target: Target, cargo: Cargo, *, keep_hlo: bool) -> OnTarget:
         """Have a cargo compiled elsewhere, and wait for it."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from jitcount.emulate.emulating import Emulator
     from jitcount.emulate.translating import Site
     from jitcount.observe.call_site import CallSite
 
@@ -62,13 +63,23 @@ def by_line(sites: Iterable[Site]) -> tuple[RoundingAt, ...]:
 class Emulation:
     """What `jitcount.as_if` gives: the programs of its block, in order."""
 
-    target: str
+    emulator: Emulator
     programs: list[EmulatedProgram] = field(default_factory=list)
+
+    @property
+    def target(self) -> str:
+        """The target's name."""
+        return self.emulator.target.name
 
     @property
     def faithful(self) -> bool:
         """Whether all of them compute as the target's own would."""
         return all(program.faithful for program in self.programs)
+
+    def lines(self) -> list[CallSite]:
+        """The lines at which the target rounds, each once."""
+        every = (rounding.place for program in self.programs for rounding in program.roundings)
+        return list(dict.fromkeys(every))
 
     def __str__(self) -> str:
         from jitcount.show.emulation_table import emulation_table  # noqa: PLC0415 (to the right)

@@ -41,8 +41,8 @@ class Translation:
 
     module: hlo.Module
     arithmetic: Arithmetic
-    exact: Collection[int] = ()
-    """Numbers of sites that are computed without rounding."""
+    exact: Collection[str] = ()
+    """Lines whose products are computed without rounding."""
 
     devices: int = 1
     """Over how many it is sharded."""
@@ -101,7 +101,7 @@ class Translation:
         what = instruction.metadata.get("op_name", '""').strip('"').rpartition("/")[2]
         place = self.places.of(instruction.metadata)
         self.sites.append(Site(place, what or instruction.opcode, rounding))
-        return len(self.sites) - 1 not in self.exact
+        return place not in self.exact
 
     @contextlib.contextmanager
     def wide(self) -> Iterator[None]:
@@ -146,7 +146,7 @@ def translate(
     text: str,
     arithmetic: Arithmetic = EXACT,
     *,
-    exact: Collection[int] = (),
+    exact: Collection[str] = (),
     devices: int = 1,
     is_float32: bool = False,
 ) -> Translated:
@@ -155,7 +155,7 @@ def translate(
     Args:
         text: what the target's compiler made.
         arithmetic: how the target computes.
-        exact: numbers of sites that keep all bits all the same.
+        exact: lines whose products keep all bits all the same.
         devices: over how many it is sharded.
         is_float32: the program itself has no bfloat16.
 

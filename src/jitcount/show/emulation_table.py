@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jitcount.show.parts import Heading, Note, Part, Row, Table, words
+from jitcount.show.parts import Heading, Note, Part, Row, Table, figures, words
 from jitcount.show.text import signature_of
 
 if TYPE_CHECKING:
     from jitcount.emulate.result import Emulation
+    from jitcount.emulate.shares import Shares
 
 
 def emulation_table(emulation: Emulation) -> list[Part]:
@@ -35,3 +36,14 @@ def emulation_table(emulation: Emulation) -> list[Part]:
             left[call, program.reason] = left.get((call, program.reason), 0) + 1
     parts += [Note(f"as on the CPU: {call}: {reason}") for call, reason in left]
     return parts
+
+
+def shares_table(shares: Shares) -> list[Part]:
+    """How far a target's result is off, and which lines make that."""
+    off = shares.change / shares.scale if shares.scale else shares.change
+    heading = Heading(f"As if on {shares.target}: the result is {off:.2g} of its size off")
+    if not shares.lines:
+        return [heading, Note("no line rounds what it multiplies")]
+    rows: list[Row] = [(line.place, line.what, f"{line.share:.0%}") for line in shares.lines]
+    advice = 'precision="highest" keeps all bits of a product: jnp.dot(x, y, precision="highest")'
+    return [heading, Table(words("line", "product") + figures("share"), rows), Note(advice)]

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 from jitcount._after_jax import after_import_of_jax
 
 if TYPE_CHECKING:
+    from jitcount.emulate.as_if import as_if
+    from jitcount.emulate.result import Emulation
     from jitcount.explain.causes import Cause
     from jitcount.explain.compile import Compile
     from jitcount.problem import cache_independent_count
@@ -26,7 +28,9 @@ __all__ = [
     "Cause",
     "Compile",
     "CompileLog",
+    "Emulation",
     "RecompileError",
+    "as_if",
     "cache_independent_count",
     "freeze",
     "max_compiles",
@@ -38,7 +42,9 @@ _HOMES = {
     "Cause": "explain.causes",
     "Compile": "explain.compile",
     "CompileLog": "recorder.log",
+    "Emulation": "emulate.result",
     "RecompileError": "recorder.guard",
+    "as_if": "emulate.as_if",
     "cache_independent_count": "problem",
     "freeze": "recorder.guard",
     "max_compiles": "recorder.guard",

@@ -122,7 +122,7 @@ def test_in_a_command_line(tmp_path: Path) -> None:
     ],
 )
 def test_whose_code_a_file_is(filename: str, owner: str) -> None:
-    assert call_site._owner(filename) == owner
+    assert call_site.owner_of(filename) == owner
 
 
 def test_a_stack_without_anyone_is_unknown() -> None:

@@ -6,7 +6,9 @@ that is not there. The functions that do are those of JAX's own `jax.export` and
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import importlib
 import io
 import types
 import weakref
@@ -176,10 +178,13 @@ class _AbsentBackend:
         """What a TPU would call; nothing will."""
 
 
-def lower_for(lowering: Lowering, platform: str, *, has_callbacks: bool = False) -> bytes:
+def lower_for(
+    lowering: Lowering, platform: str, *, has_callbacks: bool = False, keep_places: bool = False
+) -> bytes:
     """Lower for another platform, and write the module as StableHLO bytecode.
 
-    Of callbacks the instructions stay, and nothing that they could call.
+    Of callbacks the instructions stay, and nothing that they could call. Without `keep_places` it
+    does not say from which lines of the source it comes.
 
     Raises:
         Exception: whatever JAX says of a program that the platform has no rule for.
@@ -190,13 +195,17 @@ def lower_for(lowering: Lowering, platform: str, *, has_callbacks: bool = False)
     no_lines = jax.log_compiles(False)  # noqa: FBT003 (of this one the user should not hear)
     with settings.set_as(lowering.settings), no_lines:
         module = lowering.lower(**arguments)[0]
-        return _without_places(module.operation)
+        return _written(module.operation) if keep_places else _without_places(module.operation)
 
 
 def _without_places(module: Any) -> bytes:
     """A module's bytecode without the lines it came from; the module itself is changed."""
     with module.context:
         PassManager.parse("builtin.module(strip-debuginfo)").run(module)
+    return _written(module)
+
+
+def _written(module: Any) -> bytes:
     written = io.BytesIO()
     module.write_bytecode(written)
     return written.getvalue()
@@ -267,3 +276,21 @@ def compile_module(
     how.parameter_is_tupled_arguments = platform == "tpu" and len(inputs) > 2000
     together = xla_client.DeviceList(tuple(devices))
     return _compiler.backend_compile_and_load(client, module, together, how, [])
+
+
+def optimised_text(executable: Any) -> str:
+    """The program as its compiler made it, with all constants written out."""
+    module = executable.hlo_modules()[0]
+    options = _print_options()
+    if options is None:
+        return str(module.to_string())
+    options.print_large_constants = True
+    return str(module.to_string(options))
+
+
+def _print_options() -> Any:
+    """JAX's own, which moved with 0.8; None where it is not there: then large ones are left out."""
+    for name in ("jaxlib._hlo", "jaxlib._jax", "jaxlib.xla_extension"):
+        with contextlib.suppress(ImportError, AttributeError):
+            return importlib.import_module(name).HloPrintOptions()
+    return None

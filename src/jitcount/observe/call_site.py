@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 _PACKAGE = Path(__file__).parents[1]
 
 # Our own frames between the user and JAX. The suite is not among them: its cases stand for users.
-_OURS = tuple(str(_PACKAGE / name) for name in ("observe", "explain", "recorder", "problem.py"))
+_OURS = tuple(
+    str(_PACKAGE / name)
+    for name in ("_jax", "observe", "explain", "recorder", "targets", "emulate", "problem.py")
+)
 
 _STANDARD_LIBRARY = sysconfig.get_path("stdlib")
 
@@ -85,7 +88,7 @@ def sites_in(frame: Frame | None) -> Sites:
     """
     library: Frame | None = None
     while frame is not None:
-        owner = _owner(frame.f_code.co_filename)
+        owner = owner_of(frame.f_code.co_filename)
         if owner == "user":
             via = NOWHERE if library is None else _describe(library)
             return Sites(_describe(frame), via)
@@ -96,7 +99,7 @@ def sites_in(frame: Frame | None) -> Sites:
 
 
 @functools.lru_cache(maxsize=4096)
-def _owner(filename: str) -> str:
+def owner_of(filename: str) -> str:
     """Whose code a file is: ``"user"``, ``"library"`` or ``"passed over"``."""
     if filename.startswith("<"):
         # An interpreter's prompt and exec'd text are the user's; <frozen ...> and generated
@@ -110,14 +113,19 @@ def _owner(filename: str) -> str:
 
 
 def _describe(frame: Frame) -> CallSite:
-    code, line = frame.f_code, frame.f_lineno
-    function = code.co_qualname.replace("<locals>.", "")
-    if (cell := _cell(code.co_filename)) is not None:
+    code = frame.f_code
+    return site_at(code.co_filename, frame.f_lineno, code.co_qualname)
+
+
+def site_at(filename: str, line: int, qualified_name: str) -> CallSite:
+    """Name a line of source."""
+    function = qualified_name.replace("<locals>.", "")
+    if (cell := _cell(filename)) is not None:
         where = f"In [{cell}], line {line}"
         text = where if function == "<module>" else f"{where} in {function}"
     else:
-        text = f"{shown_path(code.co_filename)}:{line} in {function}"
-    return CallSite(text, absolute_path(code.co_filename), line, function)
+        text = f"{shown_path(filename)}:{line} in {function}"
+    return CallSite(text, absolute_path(filename), line, function)
 
 
 def _cell(filename: str) -> int | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import jax
 from jax.experimental import topologies
 
-from jitcount._jax.lowering import compile_module
+from jitcount._jax.lowering import compile_module, optimised_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,7 +38,7 @@ def answer(asked: dict[str, Any], bytecode: bytes) -> Message:
         made = compile_module(bytecode, chosen, asked["may_move"], asked["options"], platform)
         seconds = time.perf_counter() - begin
         found = {"compile_s": seconds} | _figures(made)
-        hlo = made.hlo_modules()[0].to_string() if asked["keep_hlo"] else ""
+        hlo = optimised_text(made) if asked["keep_hlo"] else ""
     except Exception as error:  # noqa: BLE001 (a compiler may raise anything)
         text = str(error).strip() or type(error).__name__
         return {"compile_s": time.perf_counter() - begin, "error": text}, b""

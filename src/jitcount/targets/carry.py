@@ -49,8 +49,11 @@ class Cargo:
         return digest.hexdigest()[:32]
 
 
-def carry(portable: Portable, platform: str) -> Cargo:
+def carry(portable: Portable, platform: str, *, keep_places: bool = False) -> Cargo:
     """Lower a program for a platform; observe hears nothing of that.
+
+    With `keep_places` the program says from which lines it comes; the same from two lines then is
+    not the same.
 
     Raises:
         NotCarriedError: the reason why that cannot be.
@@ -68,7 +71,9 @@ def carry(portable: Portable, platform: str) -> Cargo:
     left_out = _left_out(lowering.jaxpr)
     try:
         with muted():
-            bytecode = _lowering.lower_for(lowering, platform, has_callbacks=bool(left_out))
+            bytecode = _lowering.lower_for(
+                lowering, platform, has_callbacks=bool(left_out), keep_places=keep_places
+            )
     except Exception as error:  # JAX has no rule for it, or it is not what we know
         text = str(error).strip() or type(error).__name__
         raise NotCarriedError(f"JAX cannot lower it for {platform}: {text}") from error

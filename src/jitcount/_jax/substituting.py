@@ -1,0 +1,170 @@
+"""Compiles something else in place of what JAX asks for, for the length of a block.
+
+This is the one place that replaces a function of JAX's. There is no public hook between lowering
+and compiling: `jax.monitoring` only tells, and a plugin would be another backend. What is replaced
+is `compile_or_get_cached`, which all releases from 0.7.1 on call with the module, whether or not
+the persistent cache is on: so what is compiled here never comes from there, nor goes there.
+
+JAX's own caches must keep apart what is compiled inside and outside. Their keys hold the settings;
+one of these, `jax_xla_profile_version`, means nothing to a CPU's compiler: its value tells the
+blocks apart. (`jax.make_user_context` is made for that, but to make one changes all keys, and with
+that throws away all that was compiled before.)
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+import jax
+from jax._src import compiler as _compiler
+from jax._src.interpreters import mlir as _mlir
+from jaxlib.mlir import ir
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    Substitute = Callable[["Compilable"], Any]
+    """Gives an executable, or None where JAX's own should be."""
+
+_SETTING = "jax_xla_profile_version"
+
+
+class Compilable:
+    """A compile that JAX is about to make."""
+
+    def __init__(self, arguments: dict[str, Any]) -> None:
+        self._arguments = arguments
+
+    @property
+    def platform(self) -> str:
+        """For which it compiles."""
+        return str(self._arguments["backend"].platform)
+
+    @property
+    def devices(self) -> int:
+        """For how many."""
+        return int(self._arguments["devices"].size)
+
+    def signature(self) -> tuple[list[str], list[str]]:
+        """The types of arguments and results."""
+        kind = _main(self._arguments["computation"]).type
+        return [str(each) for each in kind.inputs], [str(each) for each in kind.results]
+
+    def has_bfloat16(self) -> bool:
+        """Whether the program itself computes with it."""
+        text = self._arguments["computation"].operation.get_asm(large_elements_limit=16)
+        return "bf16" in text
+
+    def with_body(self, text: str) -> str:
+        """The module with another function in place of its own; aliases and shardings stay."""
+        return _with_body(self._arguments["computation"], text)
+
+    def compile(self, text: str) -> Any:
+        """Compile a module of the same signature in its place, past the persistent cache."""
+        given = self._arguments
+        with _mlir.make_ir_context():
+            module = ir.Module.parse(text)
+        return _compiler.backend_compile_and_load(
+            given["backend"],
+            module,
+            given["executable_devices"],
+            given["compile_options"],
+            given["host_callbacks"],
+        )
+
+
+_NAMES = (
+    "backend",
+    "computation",
+    "devices",
+    "compile_options",
+    "host_callbacks",
+    "executable_devices",
+)
+
+
+@contextlib.contextmanager
+def substituted(substitute: Substitute, number: int) -> Iterator[None]:
+    """Ask `substitute` for each executable, in all threads, until the block ends.
+
+    Args:
+        substitute: called in the thread that compiles, in place of the compiler.
+        number: tells what is compiled in here from all else; the same number finds again what was
+            compiled under it before.
+    """
+    theirs = _compiler.compile_or_get_cached
+
+    def ours(*arguments: Any, **named: Any) -> Any:
+        given = dict(zip(_NAMES, arguments, strict=False)) | named
+        made = substitute(Compilable(given)) if jax.config.values[_SETTING] == number else None
+        return theirs(*arguments, **named) if made is None else made
+
+    before = jax.config.values[_SETTING]
+    _compiler.compile_or_get_cached = ours
+    jax.config.update(_SETTING, number)
+    try:
+        yield
+    finally:
+        jax.config.update(_SETTING, before)
+        _compiler.compile_or_get_cached = theirs
+
+
+def _main(module: Any) -> Any:
+    for operation in module.body.operations:
+        if operation.operation.name == "func.func" and _name(operation) == "main":
+            return operation
+    raise ValueError("a module without a main function")
+
+
+def _name(operation: Any) -> str:
+    return str(ir.StringAttr(operation.operation.attributes["sym_name"]).value)
+
+
+def _with_body(module: Any, text: str) -> str:
+    main = _main(module)
+    kind = main.type
+    arguments = _attributed(kind.inputs, main.operation.attributes, "arg_attrs")
+    results = _attributed(kind.results, main.operation.attributes, "res_attrs")
+    heads = ", ".join(f"%arg{i}: {each}" for i, each in enumerate(arguments))
+    given = ", ".join(f"%arg{i}" for i in range(len(arguments)))
+    types = f"({', '.join(map(str, kind.inputs))}) -> ({', '.join(map(str, kind.results))})"
+    count = len(kind.results)
+    made = ", ".join(f"%made#{i}" for i in range(count)) if count > 1 else "%made"
+    called = f"%made:{count} = " if count > 1 else "%made = "
+    returned = ", ".join(map(str, kind.results))
+    body = (
+        f"{called if count else ''}func.call @emulated({given}) : {types}\n"
+        f"func.return {f'{made} : {returned}' if count else ''}\n"
+    )
+    held = ", ".join(f"{each.name} = {each.attr}" for each in _attributes(module.operation))
+    beside = [
+        str(operation)
+        for operation in module.body.operations
+        if operation.operation.name != "func.func"
+    ]
+    name = _name(module)
+    return "\n".join(
+        [
+            f'module @"{name}" attributes {{{held}}} {{',
+            *beside,
+            f"func.func public @main({heads}) -> ({', '.join(results)}) {{\n{body}}}",
+            text.replace("func.func public @main", "func.func private @emulated", 1),
+            "}",
+        ]
+    )
+
+
+def _attributes(operation: Any) -> list[Any]:
+    attributes = operation.attributes
+    found = (attributes[i] for i in range(len(attributes)))
+    return [each for each in found if each.name != "sym_name"]
+
+
+def _attributed(types: Any, attributes: Any, name: str) -> list[str]:
+    """Types with their attributes, as in a function's head."""
+    held = list(attributes[name]) if name in attributes else [""] * len(types)
+    return [
+        f"{kind} {each}" if str(each) not in {"", "{}"} else str(kind)
+        for kind, each in zip(types, held, strict=True)
+    ]

@@ -1,0 +1,148 @@
+"""One program: through the target's compiler, rewritten, tried elsewhere, compiled here."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from jitcount._jax import settings
+from jitcount.emulate.arithmetic import arithmetic_of
+from jitcount.emulate.translating import NotKnownError, translate
+from jitcount.targets.carry import Cargo, NotCarriedError, carry
+from jitcount.targets.compiling import Job, compilers
+from jitcount.targets.names import parse
+
+if TYPE_CHECKING:
+    from jitcount._jax.substituting import Compilable
+    from jitcount.emulate.arithmetic import Arithmetic
+    from jitcount.emulate.translating import Site
+    from jitcount.observe.observation import Portable
+    from jitcount.targets.names import Target
+    from jitcount.targets.result import OnTarget
+
+HERE = parse("cpu")
+
+# What targets made of programs, by target and program, the latest of them; and what was tried.
+_MOST_PROGRAMS = 512
+_programs: dict[tuple[str, str], OnTarget] = {}
+_tried: set[bytes] = set()
+
+
+@dataclass(frozen=True, slots=True)
+class Emulated:
+    """What became of a program: an executable, or why there is none."""
+
+    executable: Any = None
+    sites: tuple[Site, ...] = ()
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Emulator:
+    """Makes a target's programs run here."""
+
+    target: Target
+    arithmetic: Arithmetic
+    timeout: float
+    exact: frozenset[str] = frozenset()
+    """Lines whose products are not rounded."""
+
+    @classmethod
+    def of(cls, target: Target, timeout: float) -> Emulator:
+        """With the target's own arithmetic."""
+        return cls(target, arithmetic_of(target), timeout)
+
+    def get_ready(self) -> None:
+        """Start the compilers, beside the user's program."""
+        compilers().get_ready(self.target)
+        compilers().get_ready(HERE)
+
+    def emulate(self, compilable: Compilable, portable: Portable | None) -> Emulated:
+        """Make an executable that computes as the target would.
+
+        It never raises: a program that cannot be carried over has a reason, and runs as ever.
+        """
+        try:
+            return self._emulated(compilable, portable)
+        except (NotCarriedError, NotKnownError) as error:
+            return Emulated(reason=str(error))
+        except Exception as error:  # noqa: BLE001 (it must run, whatever happens)
+            return Emulated(reason=f"{type(error).__name__}: {error}".splitlines()[0])
+
+    def _emulated(self, compilable: Compilable, portable: Portable | None) -> Emulated:
+        if compilable.platform != HERE.platform:
+            raise NotKnownError(f"compiled for {compilable.platform}, not for the CPU")
+        if portable is None or portable.lowering is None:
+            raise NotCarriedError(
+                "it was lowered before the block began; call .lower() inside the block"
+            )
+        cargo = carry(portable, self.target.platform, keep_places=True)
+        if cargo.left_out:
+            kinds = ", ".join(sorted({each.kind for each in cargo.left_out}))
+            raise NotCarriedError(f"{kinds} calls back into Python")
+        made = self._made(cargo)
+        if made.error is not None:
+            raise NotKnownError(f"{self.target.name} refuses it: {made.error}")
+        found = translate(
+            made.hlo or "",
+            self.arithmetic,
+            exact=self.exact,
+            devices=compilable.devices,
+            is_float32=not compilable.has_bfloat16(),
+        )
+        _require_same(compilable, found.text)
+        text = compilable.with_body(found.text)
+        self._try(text, cargo)
+        return Emulated(compilable.compile(text), found.sites)
+
+    def _made(self, cargo: Cargo) -> OnTarget:
+        """What the target's compiler makes of a program; a test suite has the same one often."""
+        key = self.target.name, cargo.fingerprint
+        made = _programs.get(key)
+        if made is None:
+            made = self._asked(self.target, cargo, keep_hlo=True)
+            if len(_programs) >= _MOST_PROGRAMS:
+                _programs.pop(next(iter(_programs)))
+            if made.error is None:
+                _programs[key] = made
+        return made
+
+    def _try(self, text: str, cargo: Cargo) -> None:
+        """Compile in another process first: a compiler that ends there ends nothing here."""
+        digest = hashlib.sha256(text.encode()).digest()
+        if digest in _tried:
+            return
+        how = {**cargo.how, "options": {}, "settings": settings.compile_settings()}
+        trial = self._asked(HERE, Cargo(text.encode(), cargo.devices, how), keep_hlo=False)
+        if trial.error is not None:
+            raise NotKnownError(f"rewritten, the CPU's compiler refuses it: {trial.error}")
+        _tried.add(digest)
+
+    def _asked(self, target: Target, cargo: Cargo, *, keep_hlo: bool) -> OnTarget:
+        """Have a cargo compiled elsewhere, and wait for it."""
+        found: list[OnTarget] = []
+        is_there = threading.Event()
+
+        def tell(result: OnTarget) -> None:
+            found.append(result)
+            is_there.set()
+
+        compilers().submit(Job(target, cargo, cargo.fingerprint, keep_hlo, self.timeout, tell))
+        is_there.wait()
+        return found[0]
+
+
+def _require_same(compilable: Compilable, text: str) -> None:
+    """Raise where the target's program takes or gives something else than the one in question."""
+    wanted = compilable.signature()
+    head = text[: text.index("{\n")]
+    arguments, _, results = head.partition(") -> (")
+    given = [part.split(": ", 1)[1] for part in arguments.split("(", 1)[1].split(", ") if part]
+    made = [part for part in results.rstrip(") ").split(", ") if part]
+    if (given, made) != wanted:
+        raise NotKnownError(
+            f"the target's program takes {', '.join(given) or 'nothing'} and gives "
+            f"{', '.join(made) or 'nothing'}, not as here"
+        )

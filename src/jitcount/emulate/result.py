@@ -1,0 +1,94 @@
+"""What became of each program that was compiled as if for a target."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from jitcount.emulate.emulating import Emulator
+    from jitcount.emulate.translating import Site
+    from jitcount.observe.call_site import CallSite
+
+
+@dataclass(frozen=True, slots=True)
+class RoundingAt:
+    """A line of the user's at which the target rounds what it multiplies."""
+
+    place: CallSite
+    """``"model.py:8 in attention"``; with ``.file``, ``.line``, ``.function``."""
+
+    what: str
+    """The operation: ``"dot_general"``."""
+
+    to: str
+    """``"bfloat16"``, ``"bfloat16, three passes"``, ``"TF32"``."""
+
+    count: int
+    """How many roundings of the target's program come from there."""
+
+    def __str__(self) -> str:
+        times = f", {self.count} times" if self.count > 1 else ""
+        return f"{self.place}: {self.what} in {self.to}{times}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmulatedProgram:
+    """One program: whether it computes as the target's own would."""
+
+    function: str
+    signature: tuple[str, ...]
+    call_site: CallSite | str
+    faithful: bool
+    reason: str = ""
+    """Why it is not: then it computes as on this machine."""
+
+    roundings: tuple[RoundingAt, ...] = ()
+    """By line, where the target rounds."""
+
+
+def by_line(sites: Iterable[Site]) -> tuple[RoundingAt, ...]:
+    """Sites of one line and one kind together, in the order of the source."""
+    found: dict[tuple[CallSite, str, str], int] = {}
+    for site in sites:
+        key = (site.place, site.what, site.rounding.text)
+        found[key] = found.get(key, 0) + 1
+    order = sorted(found.items(), key=lambda item: (item[0][0].file, item[0][0].line, item[0][1]))
+    return tuple(RoundingAt(*key, count) for key, count in order)
+
+
+@dataclass
+class Emulation:
+    """What `jitcount.as_if` gives: the programs of its block, in order.
+
+    >>> from jitcount.emulate.emulating import Emulator
+    >>> from jitcount.targets.names import parse
+    >>> print(Emulation(Emulator.of(parse("tpu:v5e"), timeout=600)))
+    As if on tpu:v5e: nothing was compiled
+    """
+
+    emulator: Emulator
+    programs: list[EmulatedProgram] = field(default_factory=list)
+
+    @property
+    def target(self) -> str:
+        """The target's name."""
+        return self.emulator.target.name
+
+    @property
+    def faithful(self) -> bool:
+        """Whether all of them compute as the target's own would."""
+        return all(program.faithful for program in self.programs)
+
+    def lines(self) -> list[CallSite]:
+        """The lines at which the target rounds, each once."""
+        every = (rounding.place for program in self.programs for rounding in program.roundings)
+        return list(dict.fromkeys(every))
+
+    def __str__(self) -> str:
+        from jitcount.show.emulation_table import emulation_table  # noqa: PLC0415 (to the right)
+        from jitcount.show.terminal import render  # noqa: PLC0415
+
+        return render(emulation_table(self))

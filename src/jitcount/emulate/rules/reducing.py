@@ -1,0 +1,162 @@
+"""Operations that make one element of many: reductions, windows, sorts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jitcount.emulate.shapes import NARROW, Shape, flat
+from jitcount.emulate.translating import rule
+from jitcount.emulate.writing import Value, array, table
+
+if TYPE_CHECKING:
+    from jitcount.emulate.hlo import Instruction
+    from jitcount.emulate.translating import Translation
+    from jitcount.emulate.writing import Values, Writer
+
+
+def reduced(
+    translation: Translation,
+    writer: Writer,
+    instruction: Instruction,
+    operands: list[Value],
+    how: str,
+) -> Values:
+    """A reduction of any number of arrays, each with its first value.
+
+    Sums of 16 bits are of float32, and rounded once: XLA:TPU leaves out the conversions around such
+    a reduction because its hardware adds so.
+    """
+    (applied,) = instruction.called("to_apply")
+    parameters = translation.module.computations[applied].parameters
+    half = len(operands) // 2
+    elements = [widened(parameter.shape.element) for parameter in parameters[:half]]
+    given = [writer.convert(each, elements[i % half]) for i, each in enumerate(operands)]
+    results = flat(instruction.shapes)
+    shapes = [shape.of(element) for shape, element in zip(results, elements, strict=True)]
+    scalars = [Shape(element, ()) for element in elements * 2]
+    with translation.wide():
+        region = writer.region(scalars, translation.apply(applied))
+    made = writer.ops(instruction.opcode.replace("-", "_"), given, shapes, how, [region])
+    made = [writer.convert(each, shape.element) for each, shape in zip(made, results, strict=True)]
+    return made[0] if isinstance(instruction.shapes, Shape) else tuple(made)
+
+
+def widened(element: str) -> str:
+    """In which type elements are added up."""
+    return "f32" if element in NARROW else element
+
+
+@rule("reduce")
+def _reduce(
+    translation: Translation, writer: Writer, instruction: Instruction, operands: list[Value]
+) -> Values:
+    how = f"dimensions = {array(instruction.numbers('dimensions'))}"
+    return reduced(translation, writer, instruction, operands, how)
+
+
+class Window:
+    """How a window moves, an axis at a time."""
+
+    def __init__(self, text: str, rank: int) -> None:
+        inner = text.strip()[1:-1]
+        parts = dict(part.split("=", 1) for part in inner.split()) if inner else {}
+        self.sizes = _each(parts.get("size"), rank, 1)
+        self.strides = _each(parts.get("stride"), rank, 1)
+        self.lhs_dilations = _each(parts.get("lhs_dilate"), rank, 1)
+        self.rhs_dilations = _each(parts.get("rhs_dilate"), rank, 1)
+        self.reversals = _each(parts.get("rhs_reversal"), rank, 0)
+        written = parts.get("pad", "")
+        self.padding = [
+            tuple(int(n) for n in part.split("_")) for part in written.split("x") if part
+        ] or [(0, 0)] * rank
+
+
+def _each(text: str | None, rank: int, default: int) -> list[int]:
+    return [default] * rank if text is None else [int(n) for n in text.split("x")]
+
+
+@rule("reduce-window")
+def _reduce_window(
+    translation: Translation, writer: Writer, instruction: Instruction, operands: list[Value]
+) -> Values:
+    rank = len(operands[0].shape.extents)
+    window = Window(instruction.attributes["window"], rank)
+    how = (
+        f"base_dilations = {array(window.lhs_dilations)}, "
+        f"padding = {table(window.padding, 2)}, "
+        f"window_dilations = {array(window.rhs_dilations)}, "
+        f"window_dimensions = {array(window.sizes)}, "
+        f"window_strides = {array(window.strides)}"
+    )
+    return reduced(translation, writer, instruction, operands, how)
+
+
+@rule("select-and-scatter")
+def _select_and_scatter(
+    translation: Translation, writer: Writer, instruction: Instruction, operands: list[Value]
+) -> Value:
+    rank = len(operands[0].shape.extents)
+    window = Window(instruction.attributes["window"], rank)
+    how = (
+        f"padding = {table(window.padding, 2)}, "
+        f"window_dimensions = {array(window.sizes)}, "
+        f"window_strides = {array(window.strides)}"
+    )
+    (select,), (scatter,) = instruction.called("select"), instruction.called("scatter")
+    scalar = operands[0].shape.of(extents=())
+    regions = [
+        writer.region([scalar, scalar], translation.apply(select)),
+        writer.region([scalar, scalar], translation.apply(scatter)),
+    ]
+    return writer.op("select_and_scatter", operands, instruction.shape.of(), how, regions)
+
+
+@rule("sort")
+def _sort(
+    translation: Translation, writer: Writer, instruction: Instruction, operands: list[Value]
+) -> Values:
+    """Ties are kept in order: a target that does not promise so may give another order."""
+    (axis,) = instruction.numbers("dimensions")
+    (applied,) = instruction.called("to_apply")
+    scalars = [each.shape.of(extents=()) for each in operands for _ in range(2)]
+    region = writer.region(scalars, translation.apply(applied))
+    shapes = [each.shape.of() for each in operands]
+    how = f"dimension = {axis} : i64, is_stable = true"
+    made = writer.ops("sort", operands, shapes, how, [region])
+    return made[0] if isinstance(instruction.shapes, Shape) else tuple(made)
+
+
+@rule("topk")
+def _top_k(
+    translation: Translation, writer: Writer, instruction: Instruction, operands: list[Value]
+) -> Values:
+    (k,) = instruction.numbers("k")
+    largest = instruction.attributes.get("largest", "true") == "true"
+    return top_k(writer, operands[0], k, largest=largest)
+
+
+def top_k(writer: Writer, value: Value, k: int, *, largest: bool = True) -> Values:
+    """The largest along the last axis, and where they stand; of equals the first."""
+    axis = len(value.shape.extents) - 1
+    places = writer.op("iota", [], value.shape.of("s32"), f"iota_dimension = {axis} : i64")
+    direction = "GT" if largest else "LT"
+    kind = "TOTALORDER" if value.shape.element[0] in "fb" else "SIGNED"
+    kind = "UNSIGNED" if value.shape.element.startswith("u") else kind
+    how = (
+        f"compare_type = #stablehlo<comparison_type {kind}>, "
+        f"comparison_direction = #stablehlo<comparison_direction {direction}>"
+    )
+    scalar, place = value.shape.of(extents=()), Shape("s32", ())
+    region = writer.region(
+        [scalar, scalar, place, place],
+        lambda inner, given: [inner.op("compare", given[:2], Shape("pred", ()), how)],
+    )
+    made = writer.ops(
+        "sort",
+        [value, places],
+        [value.shape.of(), places.shape],
+        f"dimension = {axis} : i64, is_stable = true",
+        [region],
+    )
+    limits = (*value.shape.extents[:-1], k)
+    return tuple(writer.slice(each, limits) for each in made)

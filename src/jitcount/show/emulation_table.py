@@ -1,0 +1,49 @@
+"""The table of an emulation: which programs were faithful, and where the target rounds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jitcount.show.parts import Heading, Note, Part, Row, Table, figures, words
+from jitcount.show.text import signature_of
+
+if TYPE_CHECKING:
+    from jitcount.emulate.result import Emulation
+    from jitcount.emulate.shares import Shares
+
+
+def emulation_table(emulation: Emulation) -> list[Part]:
+    """A line of sums, the lines that round, and what runs as on the CPU."""
+    programs = emulation.programs
+    if not programs:
+        return [Heading(f"As if on {emulation.target}: nothing was compiled")]
+    faithful = sum(program.faithful for program in programs)
+    parts: list[Part] = [
+        Heading(f"As if on {emulation.target}: {faithful} of {len(programs)} programs faithful")
+    ]
+    rounded: dict[tuple[str, str, str], set[str]] = {}
+    for program in programs:
+        for rounding in program.roundings:
+            key = (rounding.place, rounding.what, rounding.to)
+            rounded.setdefault(key, set()).add(program.function)
+    rows: list[Row] = [(*key, ", ".join(sorted(names))) for key, names in rounded.items()]
+    if rows:
+        parts.append(Table(words("line", "product", "rounded to", "in"), rows))
+    left: dict[tuple[str, str], int] = {}
+    for program in programs:
+        if not program.faithful:
+            call = f"{program.function}({signature_of(program.signature)})"
+            left[call, program.reason] = left.get((call, program.reason), 0) + 1
+    parts += [Note(f"as on the CPU: {call}: {reason}") for call, reason in left]
+    return parts
+
+
+def shares_table(shares: Shares) -> list[Part]:
+    """How far a target's result is off, and which lines make that."""
+    off = shares.change / shares.scale if shares.scale else shares.change
+    heading = Heading(f"As if on {shares.target}: the result is {off:.2g} of its size off")
+    if not shares.lines:
+        return [heading, Note("no line rounds what it multiplies")]
+    rows: list[Row] = [(line.place, line.what, f"{line.share:.0%}") for line in shares.lines]
+    advice = 'precision="highest" keeps all bits of a product: jnp.dot(x, y, precision="highest")'
+    return [heading, Table(words("line", "product") + figures("share"), rows), Note(advice)]

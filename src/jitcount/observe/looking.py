@@ -37,8 +37,11 @@ def is_a(value: Any, *kinds: type) -> bool:
     >>> is_a(True, int), is_a("a", int, str), is_a([], tuple)
     (True, True, False)
     """
-    kind = type(value)
-    return any(base is one for base in _mro_of(kind) for one in kinds)
+    for base in _mro_of(type(value)):
+        for kind in kinds:
+            if base is kind:
+                return True
+    return False
 
 
 def type_name(value: Any) -> str:

@@ -58,14 +58,17 @@ def describe_leaf(leaf: Any) -> Leaf:
     >>> print(describe_leaf(np.ones((2, 3), np.float32)).type, describe_leaf(1).is_weak)
     float32[2,3] True
     """
-    if is_a(leaf, *_NUMPY):
-        dtype, shape = dtype_and_shape(leaf)
-        return _numpy_leaf(shape, dtype, settings.is_x64())
-    if type(leaf) is bool:
-        return Leaf((), "bool", is_weak=False)
-    for kind, wide in _SCALARS.items():
-        if is_a(leaf, kind):
-            return Leaf((), _canonical(wide, settings.is_x64()), is_weak=True)
+    if type(leaf) is np.ndarray:  # most are, or JAX's: no further question
+        return _numpy_leaf(leaf.shape, leaf.dtype, settings.is_x64())
+    if not is_a(leaf, jax.Array):
+        if is_a(leaf, *_NUMPY):
+            dtype, shape = dtype_and_shape(leaf)
+            return _numpy_leaf(shape, dtype, settings.is_x64())
+        if type(leaf) is bool:
+            return Leaf((), "bool", is_weak=False)
+        for kind, wide in _SCALARS.items():
+            if is_a(leaf, kind):
+                return Leaf((), _canonical(wide, settings.is_x64()), is_weak=True)
     aval = getattr(leaf, "aval", leaf)
     if not (hasattr(aval, "dtype") and hasattr(aval, "shape")):
         aval = _type_of(leaf)

@@ -55,6 +55,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "(jitcount targets lists them), and show at the end what its compiler said",
     )  # fmt: skip
     group.addoption(
+        "--as-if", default="", metavar="T", dest="jitcount_as_if",
+        help="compute as this TPU or GPU would, without having it: its compiler's programs, its "
+        "roundings; a failed test shows the lines that round",
+    )  # fmt: skip
+    group.addoption(
         "--compile-isolation", choices=["clear", "none"], dest="jitcount_isolation",
         help="clear JAX's caches for each test that holds a count (a marker, the fixture "
         "compiles, a budget), so that it does not depend on what ran before (default), or count "
@@ -96,6 +101,10 @@ def pytest_configure(config: pytest.Config) -> None:
         except (ValueError, pytest.UsageError) as error:  # of pytest 8, of pytest 9
             raise pytest.UsageError(f"{name}: {error}; it can be true or false") from None
     config.option.jitcount_show = _shown(config)
+    if config.getoption("jitcount_as_if"):
+        from jitcount.pytest_as_if import AsIf  # noqa: PLC0415 (the same)
+
+        config.pluginmanager.register(AsIf(config), "jitcount-as-if")
     options = ("show", "ledger", "budget", "update", "review", "targets")
     wanted = any(config.getoption(f"jitcount_{name}") for name in options)
     if wanted or config.getini("compile_budget"):

@@ -45,7 +45,7 @@ def _add_run(commands: Any) -> None:
         "run",
         help="run a program, then show what it compiled and why",
         usage="jitcount run [--live] [--all] [--max N] [--ledger FILE] [--target T]... "
-        "[--redact] (SCRIPT | -m MODULE) [ARGS]...",
+        "[--as-if T] [--redact] (SCRIPT | -m MODULE) [ARGS]...",
     )
     run.add_argument("--live", action="store_true", help="show each recompile as it happens")
     run.add_argument("--all", action="store_true", help="show each compile in a row of its own")
@@ -58,6 +58,10 @@ def _add_run(commands: Any) -> None:
         metavar="T",
         help="compile for this too: tpu:v5e, cuda:h100, ...; jitcount targets lists them",
     )
+    run.add_argument(
+        "--as-if", default="", metavar="T",
+        help="compute as this TPU or GPU would: its compiler's programs, its roundings",
+    )  # fmt: skip
     run.add_argument("--redact", action="store_true", help="leave out what static arguments were")
     run.add_argument("-m", dest="module", action="store_true", help="run a module, as python -m")
     run.add_argument("script", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
@@ -92,6 +96,10 @@ def _add_suite(commands: Any) -> None:
     suite.add_argument(
         "--target", action="append", default=[], metavar="T", dest="targets",
         help="compile for this TPU or GPU too, without having it (as jitcount targets lists them)",
+    )  # fmt: skip
+    suite.add_argument(
+        "--as-if", default="", metavar="T",
+        help="compute as this TPU or GPU would: its compiler's programs, its roundings",
     )  # fmt: skip
     suite.add_argument(
         "--processes",

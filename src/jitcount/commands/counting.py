@@ -6,6 +6,7 @@ import atexit
 import contextlib
 from typing import TYPE_CHECKING
 
+from jitcount.emulate.as_if import emulation_of
 from jitcount.explain.causes import Kind
 from jitcount.explain.explaining import explained
 from jitcount.explain.hub import hub
@@ -15,6 +16,7 @@ from jitcount.ledger.files import FileError
 from jitcount.ledger.ledger import CaseEntry, Ledger, write_ledger
 from jitcount.recorder.log import CompileLog
 from jitcount.recorder.record import record
+from jitcount.show.emulation_table import emulation_table
 from jitcount.show.log_table import log_table
 from jitcount.show.parts import Note
 from jitcount.show.target_table import target_tables
@@ -25,6 +27,7 @@ from jitcount.targets.compiling import close_compilers
 if TYPE_CHECKING:
     import argparse
 
+    from jitcount.emulate.result import Emulation
     from jitcount.observe.observation import Observation
     from jitcount.show.beside import Beside
 
@@ -37,12 +40,14 @@ class Counting:
         self._beside = beside
         self._log = CompileLog()
         self._recording = contextlib.ExitStack()
+        self._emulation: Emulation | None = None
         self._where: Environment | None = None
 
     def begin(self) -> None:
         """Record from now on."""
         if self._asked.live:
             hub.listen(self._show_live)
+        self._emulation = self._recording.enter_context(emulation_of(self._asked.as_if))
         self._log = self._recording.enter_context(
             record(self._asked.target, progress=True, redact=self._asked.redact)
         )
@@ -77,6 +82,10 @@ class Counting:
         """
         refused = self._keep() if self._asked.ledger else ""
         self._beside.say(shown(self._log, self._beside, whole=self._asked.all))
+        if self._emulation is not None:
+            parts = emulation_table(self._emulation)
+            text = render(parts, self._beside.columns, stream=self._beside.stream)
+            self._beside.say(f"\n{text}")
         code = 0
         if refused:
             self._beside.say(f"jitcount: {refused}")

@@ -34,11 +34,11 @@ def main(asked: argparse.Namespace) -> int:
         if asked.ledger:
             asked.ledger = asked.ledger.absolute()  # wherever the script goes from here
             require_replaceable(asked.ledger, kinds.LEDGER)
-        for target in asked.target:
+        for target in [*asked.target, *filter(None, [asked.as_if])]:
             require_installed(parse(target))
     except (FileError, ValueError, ImportError) as error:  # of a file, or of a target
         asked.parser.error(str(error))
-    if asked.target:
+    if asked.target or asked.as_if:
         prefer_cpu()
     try:
         ending = _Run(asked).to_the_end()

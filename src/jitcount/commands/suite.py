@@ -6,7 +6,10 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from jitcount._nearest import did_you_mean
+from jitcount.emulate.as_if import emulation_of
 from jitcount.ledger import ledger
 from jitcount.ledger.environment import environment
 from jitcount.ledger.files import FileError
@@ -37,12 +40,13 @@ def main(asked: argparse.Namespace) -> int:
             asked.ledger = asked.ledger.absolute()
             require_replaceable(asked.ledger, ledger.KIND)
         record(asked.targets)
-        if asked.targets:
+        emulation_of(asked.as_if)
+        if asked.targets or asked.as_if:
             prefer_cpu()
         if asked.processes > 1:
             return run_in_processes(asked.processes, _arguments(asked))
         is_first = join_the_others()
-        where = environment()
+        where = msgspec.structs.replace(environment(), as_if=asked.as_if)
     except (FileError, ValueError, ImportError, RuntimeError) as error:
         # ValueError, ImportError: a target; RuntimeError: a backend that does not start
         asked.parser.error(" ".join(str(error).split()))
@@ -53,6 +57,7 @@ def main(asked: argparse.Namespace) -> int:
             cases,
             timed=asked.bench,
             targets=asked.targets,
+            as_if=asked.as_if,
             after=lambda case, _: step(case.id),
         )
     wrong = {case: lines for case, entry in found.cases.items() if (lines := findings(entry))}
@@ -70,4 +75,5 @@ def _arguments(asked: argparse.Namespace) -> list[str]:
     ledger_of = ["--ledger", str(asked.ledger)] if asked.ledger else []
     bench = ["--bench"] if asked.bench else []
     targets = [word for target in asked.targets for word in ("--target", target)]
-    return [*ledger_of, *bench, *targets, "--", *asked.cases]
+    as_if = ["--as-if", asked.as_if] if asked.as_if else []
+    return [*ledger_of, *bench, *targets, *as_if, "--", *asked.cases]

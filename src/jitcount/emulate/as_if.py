@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from jitcount._jax.substituting import substituted
 from jitcount.emulate.arithmetic import EXACT
 from jitcount.emulate.emulating import Emulated, Emulator
+from jitcount.emulate.in_force import in_force
 from jitcount.emulate.result import EmulatedProgram, Emulation, by_line
 from jitcount.explain.explaining import explained
 from jitcount.explain.hub import hub
@@ -17,6 +18,7 @@ from jitcount.targets.names import parse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from contextlib import AbstractContextManager
     from types import TracebackType
 
     from jitcount._jax.substituting import Compilable
@@ -76,28 +78,18 @@ class as_if:  # noqa: N801 (reads as words where it is used)
         self._blocks.pop().close()
 
 
+def emulation_of(target: str) -> AbstractContextManager[Emulation | None]:
+    """`as_if` of a target that may be none: then nothing is as if."""
+    return as_if(target) if target else contextlib.nullcontext()
+
+
 @contextlib.contextmanager
 def emulated(emulator: Emulator) -> Iterator[Emulation]:
     """Let an emulator stand in for the compiler, in all threads, until the block ends."""
-    name = emulator.target.name
-    with _changing:
-        if _open and _open[-1] != name:
-            raise ValueError(
-                f"as_if({name!r}) inside as_if({_open[-1]!r}): a program computes as one target "
-                "at a time; end the other block first"
-            )
-        _open.append(name)
     block = _Block(emulator)
-    try:
-        with block.begun(_number(emulator)):
-            yield block.emulation
-    finally:
-        with _changing:
-            _open.remove(name)
+    with in_force(emulator.target.name), block.begun(_number(emulator)):
+        yield block.emulation
 
-
-_open: list[str] = []
-"""The target that programs are compiled as if for, once for each block."""
 
 _changing = threading.RLock()
 _numbers: dict[tuple[str, bool, frozenset[str]], int] = {}

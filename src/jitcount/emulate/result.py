@@ -48,6 +48,10 @@ class EmulatedProgram:
     roundings: tuple[RoundingAt, ...] = ()
     """By line, where the target rounds."""
 
+    def __str__(self) -> str:
+        call = f"{self.function}({', '.join(self.signature)})"
+        return call if self.faithful else f"{call}: {self.reason}"
+
 
 def by_line(sites: Iterable[Site]) -> tuple[RoundingAt, ...]:
     """Sites of one line and one kind together, in the order of the source."""

@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 
 import jitcount
+from jitcount.emulate.in_force import target_in_force
 
 # The distributions that bring a compiler and a runtime for an accelerator.
 _PLUGINS = ("jax-cuda12-plugin", "jax-cuda13-plugin", "jax-rocm7-plugin", "libtpu")
@@ -48,15 +49,18 @@ class Environment(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     config: dict[str, str]
     """The settings of JAX's that results or counts depend on."""
 
+    as_if: str = ""
+    """The target whose programs and arithmetic were emulated on this device: no result is its."""
+
     @property
     def has_jit(self) -> bool:
         """Whether what is jitted is compiled as a whole; else, operation by operation."""
         return self.config.get("jax_disable_jit") != "True"
 
     @property
-    def kind(self) -> tuple[str, str]:
+    def kind(self) -> tuple[str, str, str]:
         """What the arithmetic depends on: two of a kind have no excuse to differ."""
-        return self.platform, self.device_kind
+        return self.platform, self.device_kind, self.as_if
 
     def __str__(self) -> str:
         devices = self.device_kind
@@ -70,7 +74,8 @@ class Environment(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
             devices += ", without jit"
         versions = {"jax": self.jax, "jaxlib": self.jaxlib, **self.plugins, "Python": self.python}
         shown = ", ".join(f"{name} {version}" for name, version in versions.items())
-        return f"{self.platform} ({devices}): {shown}, {self.system}"
+        platform = f"{self.platform} as if {self.as_if}" if self.as_if else self.platform
+        return f"{platform} ({devices}): {shown}, {self.system}"
 
 
 def environment() -> Environment:
@@ -92,6 +97,7 @@ def environment() -> Environment:
         cpu=_cpu(),
         xla_flags=os.environ.get("XLA_FLAGS", ""),
         config={name: str(jax.config.values[name]) for name in _CONFIG},
+        as_if=target_in_force(),
     )
 
 

@@ -54,6 +54,9 @@ class CaseEntry(
     error: str = ""
     """What it raised instead of giving results."""
 
+    as_on_cpu: tuple[str, ...] = ()
+    """As if for a target: the programs that could not be carried over, each with its reason."""
+
     unsteady: str = ""
     """What was wrong when it was run again, as it was compiled."""
 

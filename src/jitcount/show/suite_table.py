@@ -44,8 +44,20 @@ def suite_table(ledger: Ledger, wrong: Mapping[str, Sequence[str]], took: float)
     return [
         Table(columns, rows),
         *(Note(line, depth=1) for line in lines),
+        *_emulated(ledger),
         Note(f"{closing}, in {seconds(took)}"),
     ]
+
+
+def _emulated(ledger: Ledger) -> list[Part]:
+    """As if for a target: how much of it, and what was as on the CPU."""
+    target = ledger.environment.as_if
+    if not target:
+        return []
+    every = sum(len(entry.compiles) for entry in ledger.cases.values())
+    left = [(case, line) for case, entry in ledger.cases.items() for line in entry.as_on_cpu]
+    notes = [Note(f"{case}, as on the CPU: {line}", depth=1) for case, line in left]
+    return [*notes, Note(f"As if on {target}: {every - len(left)} of {every} programs faithful")]
 
 
 def _standing(entry: CaseEntry, lines: Sequence[str]) -> str:

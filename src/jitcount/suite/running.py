@@ -5,6 +5,9 @@ from __future__ import annotations
 import fnmatch
 from typing import TYPE_CHECKING
 
+import msgspec
+
+from jitcount.emulate.as_if import emulation_of
 from jitcount.ledger.environment import environment
 from jitcount.ledger.ledger import CaseEntry, Ledger
 from jitcount.suite.case import Case, run_case
@@ -12,6 +15,8 @@ from jitcount.suite.cases import CASES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
+
+    from jitcount.emulate.result import EmulatedProgram
 
 
 def chosen(patterns: Sequence[str], cases: Iterable[Case] = CASES) -> list[Case]:
@@ -32,11 +37,25 @@ def run_suite(
     *,
     timed: bool = False,
     targets: Sequence[str] = (),
+    as_if: str = "",
     after: Callable[[Case, CaseEntry], None],
 ) -> Ledger:
-    """Run cases one by one; `after` is told what each gave."""
+    """Run cases one by one; `after` is told what each gave.
+
+    With `as_if` they compute as that target would.
+    """
     found = {}
-    for case in cases:
-        found[case.id] = run_case(case, timed=timed, targets=targets)
-        after(case, found[case.id])
-    return Ledger(environment=environment(), cases=found)
+    with emulation_of(as_if) as emulation:
+        for case in cases:
+            before = len(emulation.programs) if emulation else 0
+            entry = run_case(case, timed=timed, targets=targets)
+            if emulation:
+                entry = _with_reasons(entry, emulation.programs[before:])
+            found[case.id] = entry
+            after(case, entry)
+        return Ledger(environment=environment(), cases=found)
+
+
+def _with_reasons(entry: CaseEntry, programs: Sequence[EmulatedProgram]) -> CaseEntry:
+    left = tuple(str(program) for program in programs if not program.faithful)
+    return msgspec.structs.replace(entry, as_on_cpu=left)

@@ -239,7 +239,8 @@ def add_aot(backend: Backend) -> None:
     def aot(session: nox.Session) -> None:
         install_compilers(session, backend)
         env = environment(BACKENDS["cpu"])
-        session.run("pytest", "tests/targets", "-m", "aot", "-n2", *session.posargs, env=env)
+        tests = ("tests/targets", "tests/emulate")
+        session.run("pytest", *tests, "-m", "aot", "-n2", *session.posargs, env=env)
         if not session.posargs:
             ledger = RESULTS / f"aot-{backend.name}.json"
             eight = env | {"JAX_NUM_CPU_DEVICES": "8"}

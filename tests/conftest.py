@@ -9,6 +9,8 @@ import jax
 import pytest
 
 from jitcount.ledger.environment import environment
+from jitcount.targets.installed import is_installed
+from jitcount.targets.names import parse
 
 
 def pytest_report_header() -> str:
@@ -18,6 +20,15 @@ def pytest_report_header() -> str:
 def pytest_runtest_setup(item: pytest.Item) -> None:
     if item.get_closest_marker("two_devices") and jax.device_count() < 2:
         pytest.skip("needs two devices")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A test marked ``aot(target, ...)`` needs the compilers of these targets."""
+    for item in items:
+        for marker in item.iter_markers("aot"):
+            for target in map(parse, marker.args):
+                if not is_installed(target):
+                    item.add_marker(pytest.mark.skip(reason=f"no compiler for {target.name}"))
 
 
 @pytest.fixture(autouse=True)

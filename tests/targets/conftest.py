@@ -6,8 +6,6 @@ import pytest
 
 from jitcount.targets import compiling, pipe, process
 from jitcount.targets.compiling import Compilers
-from jitcount.targets.installed import is_installed
-from jitcount.targets.names import parse
 
 
 @pytest.fixture
@@ -47,12 +45,3 @@ def fake_compilers(
     monkeypatch.setattr(process, "command", lambda: fake_command)
     monkeypatch.chdir(tmp_path)
     return own_compilers
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A test marked ``aot(target, ...)`` needs the compilers of these targets."""
-    for item in items:
-        for marker in item.iter_markers("aot"):
-            for target in map(parse, marker.args):
-                if not is_installed(target):
-                    item.add_marker(pytest.mark.skip(reason=f"no compiler for {target.name}"))

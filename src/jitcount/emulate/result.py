@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from jitcount.emulate.emulating import Emulator
+    from jitcount.emulate.shares import Shares
     from jitcount.emulate.translating import Site
     from jitcount.observe.call_site import CallSite
 
@@ -90,6 +91,16 @@ class Emulation:
         """The lines at which the target rounds, each once."""
         every = (rounding.place for program in self.programs for rounding in program.roundings)
         return list(dict.fromkeys(every))
+
+    def shares(self, f: Callable[..., Any], *arguments: Any, **named: Any) -> Shares:
+        """Which lines make ``f(*arguments)`` differ on the target, and by how much of the change.
+
+        `f` is called once for each line that rounds, and twice more: it must give the same for the
+        same arguments, and not consume them.
+        """
+        from jitcount.emulate.shares import shares  # noqa: PLC0415 (it runs programs itself)
+
+        return shares(self.emulator, f, *arguments, **named)
 
     def __str__(self) -> str:
         from jitcount.show.emulation_table import emulation_table  # noqa: PLC0415 (to the right)

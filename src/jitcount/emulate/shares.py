@@ -1,9 +1,9 @@
 """What makes the numbers differ: how much of a result's change comes from which line.
 
 The program is run once with exact products, once as the target would, and then once more for each
-line that rounds, with that line alone exact. What this takes off the change, measured along it, is
-the line's share: shares of small changes add up to one. A line whose rounding works against the
-others has one below zero.
+line that rounds, with that line alone rounded. How far this moves the result is the line's part;
+its share is that part of the sum of all. (With one line alone exact, as one would try by hand, the
+others' roundings may add up or cancel, and what is left says little of that line.)
 """
 
 from __future__ import annotations
@@ -16,13 +16,11 @@ import numpy as np
 
 from jitcount.emulate.arithmetic import EXACT
 from jitcount.emulate.as_if import emulated
-from jitcount.emulate.emulating import Emulator
-from jitcount.targets.installed import require_installed
-from jitcount.targets.names import parse
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from jitcount.emulate.emulating import Emulator
     from jitcount.observe.call_site import CallSite
 
 
@@ -34,8 +32,11 @@ class Share:
     what: str
     """The operation that is rounded there, and to what: ``"dot_general in bfloat16"``."""
 
+    alone: float
+    """How far its rounding alone moves the result, by the norm."""
+
     share: float
-    """Of the change of the result: 1 where this line alone makes it."""
+    """Of what all lines move it, each alone: 1 where this one makes all of it."""
 
     def __str__(self) -> str:
         return f"{self.place}: {self.what}: {self.share:.0%} of the change"
@@ -61,15 +62,8 @@ class Shares:
         return render(shares_table(self))
 
 
-def shares(target: str, f: Callable[..., Any], *arguments: Any, **named: Any) -> Shares:
-    """Find out which lines make ``f(*arguments)`` differ on a target.
-
-    `f` is called once for each line that rounds, and twice more: it must give the same for the same
-    arguments, and not consume them.
-    """
-    known = parse(target)
-    require_installed(known)
-    emulator = Emulator.of(known, 600.0)
+def shares(emulator: Emulator, f: Callable[..., Any], *arguments: Any, **named: Any) -> Shares:
+    """Find out which lines make ``f(*arguments)`` differ on an emulator's target."""
 
     def run(how: Emulator) -> tuple[np.ndarray, Any]:
         with emulated(how) as emulation:
@@ -77,16 +71,21 @@ def shares(target: str, f: Callable[..., Any], *arguments: Any, **named: Any) ->
 
     exact, _ = run(replace(emulator, arithmetic=EXACT))
     there, emulation = run(emulator)
-    change = there - exact
-    square = float(np.vdot(change, change).real)
     what = {r.place: f"{r.what} in {r.to}" for p in emulation.programs for r in p.roundings}
-    found = []
-    for line in emulation.lines():
-        without, _ = run(replace(emulator, exact=frozenset({line})))
-        along = float(np.vdot(change, there - without).real)
-        found.append(Share(line, what[line], along / square if square else 0.0))
-    found.sort(key=lambda each: -each.share)
-    return Shares(target, square**0.5, float(np.linalg.norm(exact)), tuple(found))
+    lines = emulation.lines()
+    alone = {}
+    for line in lines:
+        others = frozenset(lines) - {line}
+        rounded, _ = run(replace(emulator, exact=others))
+        alone[line] = _distance(rounded, exact)
+    total = sum(alone.values()) or 1.0
+    parts = [Share(line, what[line], part, part / total) for line, part in alone.items()]
+    parts.sort(key=lambda each: -each.share)
+    return Shares(emulator.target.name, _distance(there, exact), _distance(exact, 0), tuple(parts))
+
+
+def _distance(one: np.ndarray, other: np.ndarray | float) -> float:
+    return float(np.linalg.norm(one - other))
 
 
 def _numbers(result: Any) -> np.ndarray:

@@ -56,7 +56,7 @@ def mutate(tree: Any, data: st.DataObject) -> None:
     elif kind == "double" and isinstance(tree, list):
         tree.append(copy.deepcopy(old))
     else:
-        tree[last] = data.draw(JUNK)
+        tree[last] = copy.deepcopy(data.draw(JUNK))  # the next change may be inside of it
 
 
 def harm(before: Any, after: Any) -> str:

@@ -42,7 +42,7 @@ def test_a_missing_compiler_is_one_line_with_the_command_before_the_block(
 
 
 def test_an_unknown_target_is_said_before_the_block() -> None:
-    with pytest.raises(ValueError, match=r"^unknown target 'tpu:v9'; known are "):
+    with pytest.raises(ValueError, match=r"^unknown target 'tpu:v9'; did you mean tpu:v4, "):
         jitcount.record(targets=["tpu:v9"])
 
 

@@ -30,6 +30,11 @@ def is_float32(*arrays: Array) -> bool:
     return all(x.dtype == jnp.float32 for x in arrays)
 
 
+def may_combine(x: Array) -> bool:
+    """Whether a collective or a scatter may add with this: XLA takes nothing else in there."""
+    return not x.ndim
+
+
 def by_parts(compute: Callable[[Array], Array], x: Array) -> Array:
     """Complex numbers part by part, real ones as they are."""
     if jnp.issubdtype(x.dtype, jnp.complexfloating):

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jitcount.suite.faults.arithmetic import is_float
+from jitcount.suite.faults.arithmetic import is_float, may_combine
 from jitcount.suite.faults.fault import Family
 
 LOGIC = Family("logic")
@@ -25,7 +25,7 @@ def _sum_swallows_nan(original: Any, x: Array, **parameters: Any) -> Array:
 @_fault("maximum-swallows-nan", "of NaN and a number the number is the larger one", "max", "min")
 def _maximum_swallows_nan(original: Any, a: Array, b: Array, **parameters: Any) -> Array:
     found = original(a, b, **parameters)
-    if not is_float(found):
+    if not is_float(found) or may_combine(found):
         return found
     return jnp.where(jnp.isnan(a), b, jnp.where(jnp.isnan(b), a, found))
 

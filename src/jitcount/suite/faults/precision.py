@@ -16,6 +16,7 @@ from jitcount.suite.faults.arithmetic import (
     by_parts,
     is_float,
     is_float32,
+    may_combine,
     one_ulp_nearer_to_zero,
     rounded,
     truncated_product,
@@ -163,7 +164,7 @@ def _fast_reciprocal(original: Any, a: Array, b: Array, **parameters: Any) -> Ar
 
 @_fault("add-toward-zero", "a sum of two rounds toward zero", "add", "sub", "add_any")
 def _add_toward_zero(original: Any, a: Array, b: Array, **parameters: Any) -> Array:
-    if not is_float32(a, b):
+    if not is_float32(a, b) or may_combine(a):
         return original(a, b, **parameters)
     return truncated_sum(a, -b if original.primitive.name == "sub" else b)
 
@@ -214,7 +215,7 @@ _fast("rsqrt")
 @_fault("denormals-flushed-early", "what is below 2^-100 is taken for zero", "mul", "add")
 def _flushed_early(original: Any, a: Array, b: Array, **parameters: Any) -> Array:
     found = original(a, b, **parameters)
-    if not is_float32(found):
+    if not is_float32(found) or may_combine(found):
         return found
     return jnp.where(jnp.abs(found) < 2.0**-100, jnp.zeros_like(found), found)
 

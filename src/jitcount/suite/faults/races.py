@@ -9,7 +9,15 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jitcount.suite.faults.arithmetic import LANES, as_matrices, count, places, product, times
+from jitcount.suite.faults.arithmetic import (
+    LANES,
+    as_matrices,
+    count,
+    may_combine,
+    places,
+    product,
+    times,
+)
 from jitcount.suite.faults.fault import Family
 
 TIME = Family("time")
@@ -59,7 +67,7 @@ def _dot_race(original: Any, a: Array, b: Array, *, dimension_numbers: Any, **mo
 
 @_fault("add-race", "once in a hundred sums of two one of them is not there yet", "add")
 def _add_race(original: Any, a: Array, b: Array, **parameters: Any) -> Array:
-    if not a.ndim:  # what a scatter adds with: XLA has no place for a call in there
+    if may_combine(a):
         return original(a, b, **parameters)
     late = jnp.where(_is_struck(), jnp.zeros_like(b), b)
     return original(a, late, **parameters)

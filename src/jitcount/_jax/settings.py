@@ -56,6 +56,25 @@ def may_come_from_disk() -> bool:
     return bool(_config.enable_compilation_cache.value and on_disk)
 
 
+# In this setting of JAX's, which only XLA's remote compilers read, `substituting` keeps which of
+# our blocks a program is compiled in.
+KEY_OF_BLOCKS = "jax_xla_profile_version"
+
+_blocks: dict[int, str] = {}
+
+
+def name_block(number: int, name: str) -> None:
+    """Say what one of our blocks is called, by its number in JAX's keys."""
+    _blocks[number] = name
+
+
+def shown(name: str, value: object) -> tuple[str, object]:
+    """A setting as users know it."""
+    if name != KEY_OF_BLOCKS:
+        return name, value
+    return "jitcount.as_if", _blocks.get(value, value) if value else None  # type: ignore[call-overload]
+
+
 def is_set_for_a_block(name: str) -> bool:
     """Whether a setting has another value in this thread than elsewhere: a context manager's."""
     try:

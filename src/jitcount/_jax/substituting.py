@@ -21,13 +21,13 @@ from jax._src import compiler as _compiler
 from jax._src.interpreters import mlir as _mlir
 from jaxlib.mlir import ir
 
+from jitcount._jax import settings
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     Substitute = Callable[["Compilable"], Any]
     """Gives an executable, or None where JAX's own should be."""
-
-_SETTING = "jax_xla_profile_version"
 
 
 class Compilable:
@@ -85,28 +85,34 @@ _NAMES = (
 
 
 @contextlib.contextmanager
-def substituted(substitute: Substitute, number: int) -> Iterator[None]:
+def substituted(substitute: Substitute, number: int, name: str = "") -> Iterator[None]:
     """Ask `substitute` for each executable, in all threads, until the block ends.
 
     Args:
         substitute: called in the thread that compiles, in place of the compiler.
         number: tells what is compiled in here from all else; the same number finds again what was
             compiled under it before.
+        name: what causes call that block.
     """
+    settings.name_block(number, name)
     theirs = _compiler.compile_or_get_cached
 
     def ours(*arguments: Any, **named: Any) -> Any:
         given = dict(zip(_NAMES, arguments, strict=False)) | named
-        made = substitute(Compilable(given)) if jax.config.values[_SETTING] == number else None
+        made = (
+            substitute(Compilable(given))
+            if jax.config.values[settings.KEY_OF_BLOCKS] == number
+            else None
+        )
         return theirs(*arguments, **named) if made is None else made
 
-    before = jax.config.values[_SETTING]
+    before = jax.config.values[settings.KEY_OF_BLOCKS]
     _compiler.compile_or_get_cached = ours
-    jax.config.update(_SETTING, number)
+    jax.config.update(settings.KEY_OF_BLOCKS, number)
     try:
         yield
     finally:
-        jax.config.update(_SETTING, before)
+        jax.config.update(settings.KEY_OF_BLOCKS, before)
         _compiler.compile_or_get_cached = theirs
 
 

@@ -118,7 +118,7 @@ class _Block:
         hub.supply(take)
         hub.listen(note)
         try:
-            with substituted(self._compile, number):
+            with substituted(self._compile, number, self._emulator.target.name):
                 yield
         finally:
             hub.forget(note)

@@ -59,7 +59,8 @@ def _layout(shape: Shape, batch: int) -> str:
     return f"dense<{axes or ''}> : tensor<{rank}xindex>"
 
 
-def _is_complex(value: Value) -> bool:
+def is_complex(value: Value) -> bool:
+    """Whether its elements are."""
     return value.shape.element.startswith("c")
 
 
@@ -93,7 +94,7 @@ def _geqrf(
 def _orgqr(
     translation: Translation, writer: Writer, instruction: Instruction, operands: list[Value]
 ) -> Values:
-    name = "ungqr" if _is_complex(operands[0]) else "orgqr"
+    name = "ungqr" if is_complex(operands[0]) else "orgqr"
     return lapack(writer, name, operands, [instruction.shape])[0]
 
 
@@ -101,7 +102,7 @@ def _orgqr(
 def _syevd(
     translation: Translation, writer: Writer, instruction: Instruction, operands: list[Value]
 ) -> Values:
-    name = "heevd" if _is_complex(operands[0]) else "syevd"
+    name = "heevd" if is_complex(operands[0]) else "syevd"
     results = flat(instruction.shapes)
     return tuple(
         lapack(writer, name, operands, results, mode="V", uplo=_triangle(instruction)),
@@ -141,7 +142,7 @@ def _gesvd(
 def _adjoint(writer: Writer, value: Value) -> Value:
     rank = len(value.shape.extents)
     value = writer.transpose(value, (*range(rank - 2), rank - 1, rank - 2))
-    if not _is_complex(value):
+    if not is_complex(value):
         return value
     part = value.shape.of("f32" if value.shape.element == "c64" else "f64")
     real, imaginary = writer.op("real", [value], part), writer.op("imag", [value], part)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 @call(
     "AssumeGatherIndicesInBound",
+    "GatherScatterIndicesBitpacked",
     "LayoutConstraint",
     "Sharding",
     "SPMDFullToShardShape",
@@ -89,13 +90,6 @@ def _combined(
     lower, upper = (writer.op("convert", [each], shape) for each in (low, high))
     upper = writer.op("shift_left", [upper, writer.full(32, shape)], shape)
     return writer.op("or", [lower, upper], shape)
-
-
-@call("Cholesky")
-def _cholesky(
-    translation: Translation, writer: Writer, instruction: Instruction, operands: list[Value]
-) -> Value:
-    return writer.op("cholesky", operands[:1], instruction.shape.of(), "lower = true")
 
 
 @call("TopK", "__gpu$TopK")

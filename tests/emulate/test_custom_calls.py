@@ -97,19 +97,20 @@ def convolve(
     )
 
 
+_DILATED = " stride=2x1 pad=1_1x2_2 rhs_dilate=2x3"
+
 # Strides, padding, dilation, groups; and how HLO writes them.
 WINDOWS = {
     "plain": (convolve((1, 1), ((0, 0), (0, 0))), "", 1),
     "strides": (convolve((2, 3), ((1, 1), (2, 2))), " stride=2x3 pad=1_1x2_2", 1),
     "uneven": (convolve((2, 2), ((0, 1), (2, 1))), " stride=2x2 pad=0_1x2_1", 1),
-    "dilated": (convolve((2, 1), ((1, 1), (2, 2)), (2, 3)), " stride=2x1 pad=1_1x2_2"
-                " rhs_dilate=2x3", 1),
+    "dilated": (convolve((2, 1), ((1, 1), (2, 2)), (2, 3)), _DILATED, 1),
     "groups": (convolve((2, 1), ((1, 1), (1, 1)), groups=2), " stride=2x1 pad=1_1x1_1", 2),
     "depthwise": (convolve((1, 1), ((1, 1), (1, 1)), groups=4), " pad=1_1x1_1", 4),
-}  # fmt: skip
+}
 
 
-def written(array: np.ndarray) -> str:
+def written(array: Any) -> str:
     return f"f32[{','.join(map(str, array.shape))}]"
 
 

@@ -1,6 +1,10 @@
 """What each opcode of HLO is in StableHLO; a file a subject, each declares its own."""
 
 from jitcount.emulate.rules import (
+    calls_nvidia,
+    calls_solvers,
+    calls_tpu,
+    calls_tpu_solvers,
     collectives,
     control,
     custom_calls,
@@ -12,6 +16,10 @@ from jitcount.emulate.rules import (
 )
 
 __all__ = [
+    "calls_nvidia",
+    "calls_solvers",
+    "calls_tpu",
+    "calls_tpu_solvers",
     "collectives",
     "control",
     "custom_calls",

@@ -145,11 +145,24 @@ def dot(writer: Writer, left: Value, right: Value, axes: Axes, element: str) -> 
 def _convolution(
     translation: Translation, writer: Writer, instruction: Instruction, operands: list[Value]
 ) -> Value:
-    left, right = operands
-    shape = instruction.shape.of()
     labels = Labels(instruction.attributes["dim_labels"])
     window = Window(instruction.attributes.get("window", "{}"), len(labels.spatial))
     groups = [(instruction.numbers(name) or (1,))[0] for name in _GROUPS]
+    left, right = operands
+    return convolution(translation, writer, instruction, (left, right), (labels, window, groups))
+
+
+def convolution(
+    translation: Translation,
+    writer: Writer,
+    instruction: Instruction,
+    given: tuple[Value, Value],
+    described: tuple[Labels, Window, list[int]],
+) -> Value:
+    """A convolution by its labels, its window, and its groups of features and of a batch."""
+    labels, window, groups = described
+    left, right = given
+    shape = instruction.shape.of()
     as_dot = None
     if groups == [1, 1]:
         as_dot = _as_dot(labels, window, left.shape, right.shape, shape)
@@ -166,7 +179,7 @@ def _convolution(
         def make(one: Value, other: Value, element: str) -> Value:
             return writer.op("convolution", [one, other], shape.of(element), how)
 
-    return product(translation, writer, instruction, (left, right), make)
+    return product(translation, writer, instruction, given, make)
 
 
 _GROUPS = ("feature_group_count", "batch_group_count")

@@ -127,7 +127,7 @@ def _padded() -> np.ndarray:
 def reducing() -> list[Case]:
     """Operations that make one element of many."""
     zero = np.float32(0)
-    windows = np.array([_V[i : i + 3].sum() for i in range(0, 4)], np.float32)
+    windows = np.array([_V[i : i + 3].sum() for i in range(4)], np.float32)
     largest = np.array([7, 3], np.float32)
     indices = np.arange(6, dtype=np.int32)
     order = np.argsort(_V, kind="stable")

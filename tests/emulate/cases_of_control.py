@@ -23,7 +23,7 @@ def control() -> list[Case]:
     )
     by_number = "conditional(%p0, %p1, %p1, %p1), branch_computations={%square, %same, %twice}"
     by_truth = "conditional(%p0, %p1, %p2), true_computation=%square, false_computation=%twice"
-    yes, other = np.bool_(True), _V + 1
+    yes, other = np.bool_(1), _V + 1
     return [
         simple("fusion", (_V,), _V**2, "kind=kLoop, calls=%square", computations=(_SQUARE,)),
         simple("call", (_V,), _V**2, "to_apply=%square", computations=(_SQUARE,)),

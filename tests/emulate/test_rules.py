@@ -49,7 +49,7 @@ def test_an_operation_computes_as_numpy_does(case: Case, run_hlo: Run) -> None:
 
 
 def test_every_rule_has_a_case() -> None:
-    # rng-bit-generator is tested against JAX's own bits, below.
+    # Random bits have a test of their own, in test_products.py.
     covered = {"rng-bit-generator", *REFUSED}
     for case in CASES:
         covered.update(re.findall(r" ([a-z][\w\-]*)\(", case.text))

@@ -29,7 +29,7 @@ def x64() -> Iterator[None]:
 
 
 @pytest.fixture
-def run_text(x64: None) -> Run:
+def run_text() -> Run:
     """Compile a translated text in place of a function with the same signature, and run it."""
 
     def run(text: str, results: list[jax.ShapeDtypeStruct], *arguments: Any) -> list[np.ndarray]:
@@ -44,7 +44,7 @@ def run_text(x64: None) -> Run:
 
 
 @pytest.fixture
-def run_hlo(run_text: Run) -> Run:
+def run_hlo(x64: None, run_text: Run) -> Run:
     """Translate the text of an HLO module, and run it: gives its results, flat."""
 
     def run(

@@ -23,6 +23,9 @@ _LETTERS = {
     **{f"uint{bits}": f"u{bits}" for bits in (8, 16, 32, 64)},
 }
 
+QUICKLY = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
+"""Options of a compile: XLA's own passes as ever, LLVM's left out."""
+
 
 @dataclass(frozen=True)
 class Case:

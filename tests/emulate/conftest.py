@@ -13,6 +13,7 @@ from jitcount.emulate.arithmetic import EXACT, Arithmetic
 from jitcount.emulate.shapes import flat
 from jitcount.emulate.translating import translate
 from jitcount.emulate.writing import numpy_type
+from tests.emulate.cases import QUICKLY
 
 Run = Callable[..., list[np.ndarray]]
 
@@ -37,7 +38,7 @@ def run_text() -> Run:
             return [jax.numpy.zeros(each.shape, each.dtype) for each in results]
 
         with substituted(lambda c: c.compile(c.with_body(text)), _NUMBER):
-            made = jax.jit(stand_in, keep_unused=True)(*arguments)
+            made = jax.jit(stand_in, keep_unused=True, compiler_options=QUICKLY)(*arguments)
         return [np.asarray(each) for each in made]
 
     return run

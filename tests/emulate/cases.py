@@ -23,6 +23,8 @@ _LETTERS = {
     **{f"uint{bits}": f"u{bits}" for bits in (8, 16, 32, 64)},
 }
 
+Array = np.ndarray | np.generic
+
 QUICKLY = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
 """Options of a compile: XLA's own passes as ever, LLVM's left out."""
 
@@ -33,13 +35,13 @@ class Case:
 
     name: str
     text: str
-    arguments: tuple[np.ndarray, ...]
-    expected: tuple[np.ndarray, ...]
+    arguments: tuple[Array, ...]
+    expected: tuple[Array, ...]
     tolerance: float = 0.0
     """Relative; 0 where the result is the same to the bit."""
 
 
-def shape_of(value: np.ndarray) -> str:
+def shape_of(value: Array) -> str:
     """As HLO writes it."""
     axes = ",".join(str(axis) for axis in reversed(range(value.ndim)))
     extents = ",".join(map(str, value.shape))
@@ -59,7 +61,7 @@ def module(entry: str, *computations: str) -> str:
     return "\n".join([*parts, "ENTRY %main (…) -> … {", *(f"  {line}" for line in lines), "}", ""])
 
 
-def parameters(*arguments: np.ndarray) -> str:
+def parameters(*arguments: Array) -> str:
     """Their lines: %p0, %p1 and so on."""
     return "\n".join(f"%p{i} = {shape_of(each)} parameter({i})" for i, each in enumerate(arguments))
 

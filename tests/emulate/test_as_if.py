@@ -124,7 +124,7 @@ def test_what_is_not_known_is_named_and_runs_as_on_the_cpu(
     (program,) = emulation.programs
     assert (program.faithful, program.reason) == (False, reason)
     assert str(emulation) == (
-        f"As if on tpu:v5e: 0 of 1 programs faithful\n\n  as on the CPU: _double(f32[3]): {reason}"
+        f"As if on tpu:v5e: 0 of 1 programs faithful\nas on the CPU: _double(float32[3]): {reason}"
     )
 
 

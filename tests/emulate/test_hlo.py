@@ -39,7 +39,7 @@ no_percent (y.2: (f32[2], s32[])) -> f32[2] {
 ENTRY %main.1 (b: f32[2], a: f32[3]) -> (f32[2], f32[]) {
   %b = f32[3]{0} parameter(1)
   %a = f32[2]{0:T(128)S(1)} parameter(0), sharding={replicated}, metadata={op_name="a[\'k\']"}
-  %s = f32[2]{0} slice(%b), slice={[0:2]}, metadata={op_name="jit(f)/a, \"b\" = {(c" stack_frame_id=2}
+  %s = f32[2]{0} slice(%b), slice={[0:2]}, metadata={op_name="f/a, \"b\" = {(c" stack_frame_id=2}
   %c = f32[] constant(0)
   %r = f32[] reduce(%s, %c), dimensions={0}, to_apply=%add.1, backend_config={"a":[1,{"b":"}"}]}
   ROOT %t = (f32[2]{0:T(128)S(1)}, f32[]) tuple(%a, %r), metadata={op_name="t" stack_frame_id=1}
@@ -74,7 +74,7 @@ def test_an_instruction_with_operands_and_attributes() -> None:
     assert reduce.called("to_apply") == ["add.1"]
     assert reduce.attributes["backend_config"] == '{"a":[1,{"b":"}"}]}'
     assert root.shapes == (Shape("f32", (2,), (0,), ((128,),)), Shape("f32", ()))
-    with pytest.raises(TypeError, match="^tuple gives a tuple$"):
+    with pytest.raises(TypeError, match=r"^tuple gives a tuple$"):
         _ = root.shape
     copied = module.computations["no_percent"].root
     assert copied.operands == ("gte",)  # with its shape before it
@@ -84,7 +84,7 @@ def test_metadata_with_brackets_and_quotes() -> None:
     sliced = parse(TEXT).entry.instructions[2]
     assert sliced.attributes["slice"] == "{[0:2]}"
     assert sliced.metadata == {
-        "op_name": r'"jit(f)/a, \"b\" = {(c"',
+        "op_name": r'"f/a, \"b\" = {(c"',
         "stack_frame_id": "2",
     }
     assert parse(TEXT).entry.instructions[3].metadata == {}
@@ -133,7 +133,7 @@ def test_what_is_not_known_is_refused_in_words(line: str, words: str) -> None:
 
 
 def test_an_empty_computation_and_a_module_without_an_entry_are_refused() -> None:
-    with pytest.raises(ValueError, match="^an empty computation main$"):
+    with pytest.raises(ValueError, match=r"^an empty computation main$"):
         parse("HloModule it\n\nENTRY %main () -> f32[4] {\n}\n")
-    with pytest.raises(ValueError, match="^a module without an entry$"):
+    with pytest.raises(ValueError, match=r"^a module without an entry$"):
         parse("HloModule it\n")

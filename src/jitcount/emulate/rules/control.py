@@ -117,7 +117,6 @@ def _conditional(
     "dynamic-update-slice-start",
     "reduce-scatter-start",
     "all-to-all-start",
-    "send-recv-start",
     "call-start",
     "fusion-start",
     "custom-call-start",

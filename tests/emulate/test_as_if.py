@@ -13,6 +13,7 @@ import jitcount
 from jitcount.emulate import as_if, emulating
 from jitcount.emulate.as_if import emulated
 from jitcount.emulate.emulating import Emulator
+from jitcount.emulate.in_force import target_in_force
 from jitcount.targets import installed
 from jitcount.targets.names import parse
 from jitcount.targets.result import OnTarget
@@ -62,7 +63,7 @@ def compilers(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeCompilers]:
     monkeypatch.setattr(emulating, "_tried", set())
     monkeypatch.setattr(as_if, "require_installed", lambda _: None)
     yield made
-    assert as_if._open == []
+    assert target_in_force() == ""
 
 
 def _double(x: Any) -> Any:

@@ -17,8 +17,10 @@ import contextlib
 from typing import TYPE_CHECKING, Any
 
 import jax
+import numpy as np
 from jax._src import compiler as _compiler
 from jax._src.interpreters import mlir as _mlir
+from jaxlib import lapack
 from jaxlib.mlir import ir
 
 from jitcount._jax import settings
@@ -63,6 +65,10 @@ class Compilable:
     def compile(self, text: str) -> Any:
         """Compile a module of the same signature in its place, past the persistent cache."""
         given = self._arguments
+        if '"lapack_' in text:
+            # JAX looks LAPACK up when it lowers the first call of it; to run one before that ends
+            # the process. The program in question may have none.
+            lapack.prepare_lapack_call("getrf_ffi", np.dtype("float32"))  # type: ignore[no-untyped-call]
         with _mlir.make_ir_context():
             module = ir.Module.parse(text)
         return _compiler.backend_compile_and_load(

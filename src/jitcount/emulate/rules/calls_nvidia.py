@@ -6,8 +6,9 @@ import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from jitcount.emulate.rules.convolutions import Labels, convolution
 from jitcount.emulate.rules.custom_calls import beside, call, config
-from jitcount.emulate.rules.products import Axes, Labels, convolution, dot, product
+from jitcount.emulate.rules.products import Axes, dot, product
 from jitcount.emulate.rules.reducing import Window, widened
 from jitcount.emulate.shapes import flat
 from jitcount.emulate.translating import NotKnownError

@@ -43,7 +43,7 @@ def test_an_operation_computes_as_numpy_does(case: Case, run_hlo: Run) -> None:
     ]
     for one, other in zip(made, case.expected, strict=True):
         if case.tolerance:
-            np.testing.assert_allclose(one, other, case.tolerance, case.tolerance)
+            np.testing.assert_allclose(one, np.asarray(other), case.tolerance, case.tolerance)
         else:
             np.testing.assert_array_equal(one, other)
 

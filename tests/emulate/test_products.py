@@ -8,7 +8,6 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING
 
-import jax
 import ml_dtypes
 import numpy as np
 import pytest
@@ -16,7 +15,7 @@ import pytest
 from jitcount.emulate.arithmetic import EXACT, arithmetic_of
 from jitcount.emulate.translating import NotKnownError, translate
 from jitcount.targets.names import parse
-from tests.emulate.cases import module, parameters, simple
+from tests.emulate.cases import simple
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -299,17 +298,3 @@ def test_a_product_that_is_not_known_says_so(how: str, words: str) -> None:
     with pytest.raises(NotKnownError) as error:
         translate(case.text)
     assert str(error.value) == words
-
-
-def test_random_bits_of_a_known_algorithm_are_the_same_everywhere(run_hlo: Run) -> None:
-    state = np.array([3, 4], np.uint64)
-    line = "ROOT %r = (u64[2], u32[4]) rng-bit-generator(%p0), algorithm=rng_three_fry"
-    text = module(f"{parameters(state)}\n{line}")
-    theirs = jax.lax.rng_bit_generator(
-        state, (4,), np.uint32, jax.lax.RandomAlgorithm.RNG_THREE_FRY
-    )
-    for one, other in zip(run_hlo(text, state), theirs, strict=True):
-        np.testing.assert_array_equal(one, other)
-    with pytest.raises(NotKnownError) as error:
-        translate(text.replace("rng_three_fry", "rng_default"))
-    assert str(error.value) == "random bits by rng_default, which is the hardware's own"

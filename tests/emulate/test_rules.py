@@ -3,6 +3,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+import jax
 import numpy as np
 import pytest
 
@@ -43,14 +44,13 @@ def test_an_operation_computes_as_numpy_does(case: Case, run_hlo: Run) -> None:
     ]
     for one, other in zip(made, case.expected, strict=True):
         if case.tolerance:
-            tolerance = case.tolerance
-            np.testing.assert_allclose(one, np.asarray(other), tolerance, tolerance)
+            np.testing.assert_allclose(one, np.asarray(other), case.tolerance, case.tolerance)
         else:
             np.testing.assert_array_equal(one, other)
 
 
 def test_every_rule_has_a_case() -> None:
-    # Random bits have a test of their own, in test_products.py.
+    # Random bits have a test of their own, below.
     covered = {"rng-bit-generator", *REFUSED}
     for case in CASES:
         covered.update(re.findall(r" ([a-z][\w\-]*)\(", case.text))
@@ -63,3 +63,17 @@ def test_what_cannot_be_carried_over_says_so_in_words(opcode: str) -> None:
     with pytest.raises(NotKnownError) as error:
         translate(text)
     assert str(error.value) == REFUSED[opcode]
+
+
+def test_random_bits_of_a_known_algorithm_are_the_same_everywhere(run_hlo: Run) -> None:
+    state = np.array([3, 4], np.uint64)
+    line = "ROOT %r = (u64[2], u32[4]) rng-bit-generator(%p0), algorithm=rng_three_fry"
+    text = module(f"{parameters(state)}\n{line}")
+    theirs = jax.lax.rng_bit_generator(
+        state, (4,), np.uint32, jax.lax.RandomAlgorithm.RNG_THREE_FRY
+    )
+    for one, other in zip(run_hlo(text, state), theirs, strict=True):
+        np.testing.assert_array_equal(one, other)
+    with pytest.raises(NotKnownError) as error:
+        translate(text.replace("rng_three_fry", "rng_default"))
+    assert str(error.value) == "random bits by rng_default, which is the hardware's own"

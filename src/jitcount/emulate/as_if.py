@@ -54,9 +54,6 @@ class as_if:  # noqa: N801 (reads as words where it is used)
         ImportError: the target's compiler is not installed; the text says how to install it.
     """
 
-    _open: as_if | None = None
-    _changing = threading.RLock()
-
     def __init__(self, target: str, *, timeout: float = 600.0) -> None:
         self._target = parse(target)
         require_installed(self._target)

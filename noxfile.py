@@ -256,6 +256,19 @@ for _backend in BACKENDS.values():
 
 
 @nox.session(default=False)
+def emulated(session: nox.Session) -> None:
+    """Compute the suite as a TPU and a GPU would, beside the CPU's own results, and compare."""
+    there = [backend for backend in BACKENDS.values() if backend.target]
+    install_compilers(session, *there)
+    env = environment(BACKENDS["cpu"])
+    ledgers = {"": RESULTS / "as-if-cpu.json"}
+    ledgers |= {backend.target: RESULTS / f"as-if-{backend.name}.json" for backend in there}
+    for target, ledger in ledgers.items():
+        run_suite(session, ledger, env, *(("--as-if", target) if target else ()))
+    session.run("jitcount", "compare", *map(str, ledgers.values()))
+
+
+@nox.session(default=False)
 def libraries(session: nox.Session) -> None:
     """Test causes through equinox, flax, haiku, numpyro, optax and jaxtyping, on the CPU."""
     cpu = BACKENDS["cpu"]
@@ -439,7 +452,7 @@ def seeds(session: nox.Session) -> None:
 def compare(session: nox.Session) -> None:
     """Compare the ledgers that are there, or those named after ``--``."""
     session.install("-e", ".")
-    names = [*BACKENDS, *(f"aot-{backend}" for backend in BACKENDS)]
+    names = [f"{kind}{backend}" for kind in ("", "aot-", "as-if-") for backend in BACKENDS]
     left = [path for name in names if (path := RESULTS / f"{name}.json").exists()]
     left += sorted([*VERSIONS.glob("*.json"), *MODES.glob("*.json")])
     session.run("jitcount", "compare", *(session.posargs or map(str, left)))

@@ -163,6 +163,7 @@ def test_each_thread_has_its_own_compiles_under_way() -> None:
 
     class Audience:
         has_guards = has_listeners = has_takers = False
+        profiler = None
 
         def ask(self, observation: object) -> None: ...
         def give(self, portable: object) -> None: ...

@@ -7,6 +7,7 @@ import msgspec
 from jitcount.explain.causes import AnyCause
 from jitcount.explain.summing import advice_of, sentences
 from jitcount.observe.call_site import NOWHERE, CallSite
+from jitcount.profile.result import Line, Loop, Profile
 from jitcount.targets.result import OnTarget
 
 
@@ -70,6 +71,9 @@ class Compile(
     on: dict[str, OnTarget] = {}
     """By target, what its compiler said; complete when a block ``record(targets=...)`` ends."""
 
+    profile: Profile | None = None
+    """Where its time went, with ``record(profile=True)``."""
+
     def __post_init__(self) -> None:
         if min(self.trace_s, self.lower_s, self.compile_s) < 0:
             raise ValueError("a phase of less than no time")
@@ -81,6 +85,16 @@ class Compile(
     def total_s(self) -> float:
         """Seconds of all three phases."""
         return self.trace_s + self.lower_s + self.compile_s
+
+    @property
+    def lines(self) -> tuple[Line, ...]:
+        """With a profile, the user's lines and what each costs, most first."""
+        return self.profile.lines if self.profile is not None else ()
+
+    @property
+    def loops(self) -> tuple[Loop, ...]:
+        """With a profile, the loops that were unrolled."""
+        return self.profile.loops if self.profile is not None else ()
 
     @property
     def call(self) -> str:

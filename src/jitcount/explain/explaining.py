@@ -20,6 +20,7 @@ from jitcount.explain.causes.functions import (
 from jitcount.explain.compile import Compile
 from jitcount.explain.differences import differences, reach
 from jitcount.observe.values import signature_of
+from jitcount.profile.writing import profile_of
 
 if TYPE_CHECKING:
     from jitcount.explain.causes import AnyCause
@@ -59,6 +60,9 @@ def explained(
         operations=seen.measure.operations if seen.measure else 0,
         causes=causes,
         on={} if on is None else on,
+        profile=profile_of(
+            seen.profile, trace_s=seen.trace_s, lower_s=seen.lower_s, compile_s=seen.compile_s
+        ),
     )
 
 

@@ -15,6 +15,7 @@ import jax
 
 from jitcount.explain.history import History
 from jitcount.observe.hearing import Ear
+from jitcount.profile.profiler import Profiler
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -50,6 +51,8 @@ class Hub:
         self.excuse: Excuse | None = None
         """Tells the compiles that no guard is asked about, because jitcount is why they are."""
 
+        self._profiler = Profiler()
+        self._profiles_wanted = 0
         self.history = History()
         self.ear = Ear(self)
         # A garbage collection in here may run a finalizer that opens a recorder, or compiles.
@@ -99,6 +102,18 @@ class Hub:
             self.takers = tuple(one for one in self.takers if one is not taker)
             self.ear.attend()
 
+    def profile(self) -> None:
+        """Profile every compile, until `stop_profiling` was called as often."""
+        with self._changing:
+            self._profiles_wanted += 1
+
+    def stop_profiling(self) -> None:
+        """Profile no more, unless others want it."""
+        with self._changing:
+            self._profiles_wanted -= 1
+            if not self._profiles_wanted:
+                self._profiler.rest()
+
     def new_history(self, programs: Iterable[Program] = ()) -> None:
         """Begin again as in a new process that has compiled these programs and no others."""
         history = History()
@@ -131,6 +146,11 @@ class Hub:
     def has_takers(self) -> bool:
         """Whether a recorder with targets is open."""
         return bool(self.takers)
+
+    @property
+    def profiler(self) -> Profiler | None:
+        """What profiles, while a recorder with a profile is open."""
+        return self._profiler if self._profiles_wanted else None
 
     def give(self, portable: Portable) -> None:
         """Hand on a program that is about to be compiled."""

@@ -19,7 +19,16 @@ _PACKAGE = Path(__file__).parents[1]
 # Our own frames between the user and JAX. The suite is not among them: its cases stand for users.
 _OURS = tuple(
     str(_PACKAGE / name)
-    for name in ("_jax", "observe", "explain", "recorder", "targets", "emulate", "problem.py")
+    for name in (
+        "_jax",
+        "observe",
+        "profile",
+        "explain",
+        "recorder",
+        "targets",
+        "emulate",
+        "problem.py",
+    )
 )
 
 _STANDARD_LIBRARY = sysconfig.get_path("stdlib")

@@ -26,6 +26,7 @@ from jitcount.observe.lines import Lines
 from jitcount.observe.muting import is_muted
 from jitcount.observe.observation import UNKNOWN, Observation, Portable
 from jitcount.observe.phases import Lowered, Lowerings, Trace
+from jitcount.observe.profiling import Profiling
 from jitcount.observe.under_way import Thread, UnderWay
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ class Ear:
     def __init__(self, audience: Audience) -> None:
         self._audience = audience
         self._thread = Thread()
+        self._profiling = Profiling(audience)
         self._lowerings = Lowerings()
         self._modules = lowering.Lowerings()
         """By the module that they made, while takers are there."""
@@ -110,6 +112,7 @@ class Ear:
         self._thread.handled[event] = id(sys.exception())
         if event == events.TRACE:
             self._thread.traces.begin(time.time())
+            self._profiling.begin_trace()
         elif event == events.LOWER:
             self._thread.lowering_at = time.time()
         else:
@@ -144,18 +147,20 @@ class Ear:
         if event == events.COMPILE:
             compiles = self._thread.compiles
             under_way = compiles.pop() if compiles else UnderWay(time.time() - duration_secs)
-            if not failed:
+            if failed:
+                self._profiling.end_compile(None, under_way.profile, frame)
+            else:
                 self._end_compile(function, duration_secs, frame, under_way)
 
     # --- The three phases -------------------------------------------------------------------------
 
     def _end_trace(self, function: str, seconds: float | None, frame: FrameType) -> None:
-        traces = self._thread.traces
+        traces, profile = self._thread.traces, self._profiling.end_trace()
         if seconds is None:
             traces.end(function, None)
             return
         ahead = described_ahead_of_time(function, frame) if self._is_describing else None
-        traces.end(function, Trace(seconds, ahead, traces.began_at))
+        traces.end(function, Trace(seconds, ahead, traces.began_at, profile))
 
     def _end_lowering(self, function: str, seconds: float, frame: FrameType) -> None:
         # Here, before XLA has run, the call is described: Python is quicker now than after.
@@ -172,6 +177,7 @@ class Ear:
                 description=self._described(function, trace.program, frame),
                 began_at=trace.began_at or thread.lowering_at,
                 module=lowering.lowered_module(frame),
+                profile=self._profiling.end_lowering(trace.profile, frame),
             )
         )
         if self._audience.has_takers and (made := lowering.read_lowering(frame)) is not None:
@@ -191,6 +197,7 @@ class Ear:
                     raise
         if self._audience.has_listeners or self._audience.has_takers:
             self._look_at_module(frame, under_way)
+        under_way.profile = self._profiling.begin_compile(frame)
 
     def _look_at_module(self, frame: FrameType, under_way: UnderWay) -> None:
         """Measure what is about to be compiled, and hand it on: others can work beside XLA."""
@@ -217,6 +224,7 @@ class Ear:
         seen = under_way.expected = under_way.expected or self._observed(function, frame, under_way)
         seen.compile_s = seconds
         seen.from_disk = under_way.from_disk
+        seen.profile = self._profiling.end_compile(seen.profile, under_way.profile, frame)
         seen.measure, seen.portable = under_way.measure, under_way.portable
         if seen.measure is not None and seen.program is not None:
             seen.program.fingerprint = seen.measure.fingerprint
@@ -277,6 +285,7 @@ class Ear:
             started_at=(lowered and lowered.began_at) or 0.0,
             trace_s=lowered.trace_s if lowered else 0.0,
             lower_s=lowered.lower_s if lowered else 0.0,
+            profile=lowered.profile if lowered else None,
             program=program,
         )
 

@@ -52,6 +52,9 @@ class Observation:
     portable: Portable | None = None
     """While a recorder with targets is open, and until the listeners have been told."""
 
+    profile: Any = None
+    """What the profiler gave, while a recorder with a profile is open; not yet written out."""
+
     earlier: tuple[Program, ...] | None = None
     """Of the same function, one of them the nearest; None until the history was asked."""
 

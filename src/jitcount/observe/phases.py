@@ -35,6 +35,9 @@ class Trace:
     began_at: float | None = None
     """Seconds since the epoch."""
 
+    profile: Any = None
+    """What the profiler gave, if there was one."""
+
 
 NO_TRACE = Trace(0.0)
 
@@ -54,6 +57,9 @@ class Lowered:
 
     module: Callable[[], object] | None = None
     """A weak reference to what it made, which is what will be compiled."""
+
+    profile: Any = None
+    """What the profiler gave, if there was one."""
 
 
 class Traces:

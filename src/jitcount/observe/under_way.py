@@ -27,6 +27,8 @@ class UnderWay:
     is_allowed: bool = True
     measure: Measure | None = None
     portable: Portable | None = None
+    profile: Any = None
+    """What the profiler gave when it began."""
 
 
 @dataclass

@@ -49,13 +49,15 @@ class record:  # noqa: N801 (reads as a verb where it is used, like `open`)
         redact: leave out what static arguments and static fields were: that they differ is said,
             and their names. ``JITCOUNT_REDACT=1`` in the environment does so everywhere, in the
             errors of `freeze` and `max_compiles` too.
+        profile: find out where the time of each compile goes: ``c.lines``, by the lines of the
+            user's source, and ``c.loops``. Tracing is sampled, and XLA watched by JAX's profiler.
 
     Raises:
         ValueError: there is no such target.
         ImportError: a target's compiler is not installed; the text says how to install it.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 (keywords, each of its own)
         self,
         targets: Sequence[str] = (),
         *,
@@ -63,12 +65,14 @@ class record:  # noqa: N801 (reads as a verb where it is used, like `open`)
         timeout: float = 600.0,
         progress: bool = False,
         redact: bool = False,
+        profile: bool = False,
     ) -> None:
         self._targets = _known(targets)
         self._keep_hlo = keep_hlo
         self._timeout = timeout
         self._progress = progress
         self._redact = redact
+        self._profile = profile
         self._open: Entered[tuple[Callable[[Observation], None], Session | None]] = Entered()
 
     def __enter__(self) -> CompileLog:
@@ -81,6 +85,8 @@ class record:  # noqa: N801 (reads as a verb where it is used, like `open`)
         listener = log.add  # one object: a bound method is a new one each time
         self._open.add((listener, session))
         hub.listen(listener)
+        if self._profile:
+            hub.profile()
         return log
 
     def __exit__(
@@ -91,6 +97,8 @@ class record:  # noqa: N801 (reads as a verb where it is used, like `open`)
     ) -> None:
         listener, session = self._open.take()
         hub.forget(listener)
+        if self._profile:
+            hub.stop_profiling()
         if session is None:
             return
         hub.stop_supplying(session.taker)

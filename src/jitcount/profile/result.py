@@ -1,0 +1,118 @@
+"""What a profile says of one compile; `record(profile=True)` asks for it."""
+
+from __future__ import annotations
+
+import msgspec
+
+from jitcount.observe.call_site import CallSite
+
+NOT_ATTRIBUTED = CallSite("not attributed")
+"""The row of what no line can be blamed for; it is never spread over the others."""
+
+
+class _Plain(
+    msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True
+):
+    """As all that goes into a ledger."""
+
+
+class Line(_Plain, frozen=True):
+    """A line of the user's, and what it costs.
+
+    The lines of a compile and the row that is `NOT_ATTRIBUTED` add up to its phases.
+    """
+
+    call_site: CallSite
+    """The innermost line of the user's: ``"model.py:31 in attention"``."""
+
+    part: str = ""
+    """Of a row inside a line's, what it is: a library's line, or a copy: ``"backward pass"``."""
+
+    calls: str = ""
+    """The function of JAX's that most of it comes from: ``"softmax"``."""
+
+    trace_s: float = 0.0
+    """Seconds in which JAX traced it."""
+
+    compile_s: float = 0.0
+    """Seconds of XLA, where the compiler says enough to tell."""
+
+    jaxpr_operations: int = 0
+    """How many equations JAX traced from it."""
+
+    operations: int = 0
+    """How many operations XLA was handed from it; the lines' sum is the compile's."""
+
+    optimised_operations: int = 0
+    """How many instructions are left of it when XLA has optimised the program."""
+
+    inside: tuple[Line, ...] = ()
+    """The same by part: the libraries' lines that it called, and copies that JAX made of it."""
+
+    @property
+    def file(self) -> str:
+        """Where the file is, absolute."""
+        return self.call_site.file
+
+    @property
+    def line(self) -> int:
+        """The line's number."""
+        return self.call_site.line
+
+    @property
+    def function(self) -> str:
+        """The function that it is in."""
+        return self.call_site.function
+
+    @property
+    def is_attributed(self) -> bool:
+        """Whether it is a line at all."""
+        return self.call_site != NOT_ATTRIBUTED
+
+
+class Loop(_Plain, frozen=True):
+    """A loop that was unrolled: the same operations, again and again."""
+
+    call_site: CallSite
+    copies: int
+    """How often they are there."""
+
+    operations: int
+    """How many they are, in one copy."""
+
+    backward: tuple[int, int] | None = None
+    """Copies and operations of its backward pass, where that was found too."""
+
+
+class Phase(_Plain, frozen=True):
+    """A part of a compile's time."""
+
+    name: str
+    """``"trace"``, ``"lower"``, ``"XLA's passes"``, ``"code generation"``."""
+
+    seconds: float
+
+
+class Constant(_Plain, frozen=True):
+    """An array that the program does not take as an argument, but has inside of it."""
+
+    call_site: CallSite
+    """The line that closed over it."""
+
+    type: str
+    """``"float32[1000,1000]"``."""
+
+    bytes: int
+
+
+class Profile(_Plain, frozen=True):
+    """All of it."""
+
+    lines: tuple[Line, ...] = ()
+    """Most first; last, what is `NOT_ATTRIBUTED`."""
+
+    loops: tuple[Loop, ...] = ()
+    phases: tuple[Phase, ...] = ()
+    constants: tuple[Constant, ...] = ()
+    notes: tuple[str, ...] = ()
+    """What could not be told, and why."""

@@ -459,6 +459,14 @@ def compare(session: nox.Session) -> None:
 
 
 @nox.session(default=False)
+def docs(session: nox.Session) -> None:
+    """Build the pages, strictly: a link or an anchor that leads nowhere fails."""
+    session.install(*group("docs"))
+    quiet = {"NO_MKDOCS_2_WARNING": "1"}  # news of the theme's makers, at every build
+    session.run("mkdocs", *(session.posargs or ("build",)), env=quiet)
+
+
+@nox.session(default=False)
 def lint(session: nox.Session) -> None:
     """Check style and formatting, and the workflows' security."""
     session.install(*group("lint"))

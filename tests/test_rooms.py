@@ -1,7 +1,7 @@
 """The rooms and their walls: who may import whom, and who may know what is JAX's own.
 
-Which rooms there are, and in which order, is read from the README's section "Where things are": its
-table is what a newcomer believes.
+Which rooms there are, and in which order, is read from the table in `docs/architecture.md`, which
+is what a newcomer believes.
 """
 
 import ast
@@ -25,14 +25,14 @@ def room_of(path: str) -> str:
     return path.partition("/")[0].removesuffix(".py")
 
 
-# --- The rooms in the README ----------------------------------------------------------------------
+# --- The rooms on their page ----------------------------------------------------------------------
 
-SECTION = (ROOT / "README.md").read_text().partition("\n## Where things are\n")[2]
+PAGE = (ROOT / "docs" / "architecture.md").read_text()
 
 
-def rooms_in(section: str) -> list[str]:
+def rooms_in(page: str) -> list[str]:
     """The rooms of the table, from its first row to its last: left to right in the picture."""
-    rows = re.findall(r"^\| (`src/jitcount/.*?) \|", section, re.MULTILINE)
+    rows = re.findall(r"^\| (`src/jitcount/.*?) \|", page, re.MULTILINE)
     places = [place for row in rows for place in re.findall(r"`src/jitcount/([\w./]+)`", row)]
     return [room_of(place) for place in places]
 
@@ -42,7 +42,7 @@ def rooms_on_a_line(line: str) -> list[str]:
     return [word for word in re.findall(r"\b\w+\b", line.partition(":")[0]) if word in ROOMS]
 
 
-ROOMS = rooms_in(SECTION)
+ROOMS = rooms_in(PAGE)
 
 
 def test_the_table_has_every_room_once_and_no_other() -> None:
@@ -50,7 +50,7 @@ def test_the_table_has_every_room_once_and_no_other() -> None:
 
 
 def test_the_picture_goes_from_left_to_right() -> None:
-    (picture,) = re.findall(r"^```text\n(.*?)^```$", SECTION, re.MULTILINE | re.DOTALL)
+    (picture,) = re.findall(r"^```text\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
     first, second = map(rooms_on_a_line, picture.splitlines())
     assert first == ["observe", "explain", "recorder", "ledger", "show"]
     assert first == sorted(first, key=ROOMS.index)

@@ -64,14 +64,69 @@ def test_differences_come_first_and_the_exit_code_is_1(
     assert lines[-6:-3] == [
         "exp  0.13  = RATIO  = RATIO",
         "first-example  exact  = RATIO  ✗",
-        "max  exact  = RATIO  missing",
+        "… and 1 case in one ledger only",
     ]
+
+
+def test_a_ledger_with_a_part_of_the_cases_is_one_line(
+    ledgers: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    good = read_ledger(ledgers / "good.json")
+    part = msgspec.structs.replace(good, cases={"exp": good.cases["exp"]})
+    write_ledger(ledgers / "part.json", part)
+    assert main(["compare", str(ledgers / "good.json"), str(ledgers / "part.json")]) == 1
+    lines = shown(capsys.readouterr().out).splitlines()
+    assert lines[:3] == [
+        "1 difference in 3 cases in 2 ledgers",
+        "  part: 2 of 3 cases are missing: first-example, max",
+        "",
+    ]
+    assert lines[-6:-2] == [
+        "─",
+        "exp  0.13  = RATIO  = RATIO",
+        "… and 2 cases in one ledger only",
+        "",
+    ]
+
+
+def test_plain_data_for_other_programs(ledgers: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = [str(ledgers / name) for name in ("good.json", "bad.json")]
+    assert main(["compare", "--json", *files]) == 1
+    printed = capsys.readouterr().out
+    assert printed.isascii()
+    found = json.loads(printed)
+    assert found["differences"] == [
+        {
+            "case": "first-example",
+            "ledger": "bad",
+            "text": "compiled sum 3, add 1, not sum 2, add 1",
+        },
+        {"case": "max", "ledger": "bad", "text": "is missing"},
+    ]
+    assert list(found["ledgers"]) == ["good", "bad"]
+    where = "cpu (cpu): jax 1, jaxlib 1, Python 3, Linux"
+    assert found["ledgers"]["bad"]["where"] == where
+    assert found["ledgers"]["bad"]["same_bits"] == 1
+    assert found["cases"]["max"]["bound_used"] is None
+    assert found["cases"]["max"]["in"]["bad"] == {"state": "missing", "ulps": 0}
+    assert found["cases"]["exp"]["in"]["good"]["state"] == "same"
+    assert main(["compare", "--json", files[0], files[0]]) == 0
+
+
+def test_markdown_for_a_job_summary(ledgers: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = [str(ledgers / name) for name in ("good.json", "bad.json")]
+    assert main(["compare", "--markdown", *files]) == 1
+    assert shown(capsys.readouterr().out) == (Path(__file__).parent / "differ.md").read_text()
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["good.json"], "jitcount compare: error: compare needs two ledgers or more"),
+        (
+            ["--json", "--markdown", "good.json", "bad.json"],
+            "jitcount compare: error: argument --markdown: not allowed with argument --json",
+        ),
         (["good.json", "none.json"], "none.json: cannot be read: No such file or directory"),
         (["good.json", "foreign.json"], "foreign.json: is not a jitcount ledger"),
         (["good.json", "pipe"], "pipe: is a pipe or a device, not a file"),

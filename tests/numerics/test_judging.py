@@ -115,6 +115,11 @@ def test_of_nans_only_that_they_are_counts() -> None:
     assert judge(encode(payload), exactly(one(np.nan))).holds
 
 
+def test_a_signalling_nan_is_judged_without_a_warning() -> None:
+    signalling = np.frombuffer(bytes.fromhex("0100a07f"), np.float32).reshape(())
+    assert judge(encode(signalling), exactly(one(np.nan))).holds
+
+
 @pytest.mark.parametrize("special", [np.nan, np.inf])
 def test_no_bound_is_wide_enough_for_what_is_not_finite(special: float) -> None:
     verdict = judge(encode(one(special)), SUM)

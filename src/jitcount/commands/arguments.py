@@ -119,6 +119,9 @@ def _add_compare(commands: Any) -> None:
         "compare",
         help="compare ledgers: results, within what floating point promises, and compiles",
     )
+    form = compare.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="print plain data, for other programs")
+    form.add_argument("--markdown", action="store_true", help="print Markdown, as for GitHub")
     compare.add_argument("ledgers", nargs="+", type=Path, metavar="LEDGER")
     compare.set_defaults(command="compare", parser=compare)
 

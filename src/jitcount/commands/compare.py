@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from typing import TYPE_CHECKING
 
 from jitcount.ledger.comparison import compare
 from jitcount.ledger.files import FileError
 from jitcount.ledger.ledger import read_ledger
+from jitcount.observe.visible import spelled
+from jitcount.show import markdown, terminal
 from jitcount.show.comparison_table import comparison_tables
-from jitcount.show.terminal import render
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
     from pathlib import Path
+
+    from jitcount.ledger.compared import Comparison
 
 
 def main(asked: argparse.Namespace) -> int:
@@ -28,8 +32,17 @@ def main(asked: argparse.Namespace) -> int:
         print(error, file=sys.stderr)  # noqa: T201
         return 2
     compared = compare(ledgers)
-    print(render(comparison_tables(compared, ledgers)))  # noqa: T201
+    print(_shown(compared, asked))  # noqa: T201
     return 1 if compared.differences else 0
+
+
+def _shown(compared: Comparison, asked: argparse.Namespace) -> str:
+    if asked.json:
+        return json.dumps(compared.to_dict(), indent=2)  # in ASCII, which every stream takes
+    parts = comparison_tables(compared)
+    if asked.markdown:
+        return spelled(markdown.render(parts))
+    return terminal.render(parts)
 
 
 def _names(paths: Sequence[Path]) -> list[str]:

@@ -4,12 +4,23 @@ from __future__ import annotations
 
 import itertools
 import math
-import statistics
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from jitcount.ledger.compared import (
+    MISSING,
+    NEAR,
+    OTHER_DTYPE,
+    SAME,
+    UNSUPPORTED,
+    WRONG,
+    Cell,
+    Comparison,
+    Difference,
+    Row,
+    some,
+)
 from jitcount.ledger.counts import counts_text
 from jitcount.ledger.findings import findings, share_of_bound, verdicts
 from jitcount.numerics.arrays import decode, parts
@@ -17,7 +28,7 @@ from jitcount.numerics.expected import EXACT
 from jitcount.numerics.judging import judge_pair
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from jitcount.ledger.ledger import CaseEntry, Ledger
     from jitcount.numerics.expected import Expected
@@ -27,85 +38,11 @@ if TYPE_CHECKING:
     Entries = Mapping[str, CaseEntry | None]
     Judged = Mapping[str, Sequence[Verdict]]
 
-# Where a case of one ledger stands, as seen from the first ledger that has it.
-SAME = "same"
-OTHER_DTYPE = "other dtype"
-"""The same numbers in another one, as x64 makes them of whole ones: neither the same nor wrong."""
-
-NEAR = "near"
-WRONG = "wrong"
-MISSING = "missing"
-UNSUPPORTED = "unsupported"
-
 # References are computed in double precision on each machine: alike, but not to the last bit.
 _ALIKE = 1e-6
 
 # Where the first ledger of all is kept among the first of each kind.
 _ANY_KIND = None
-
-
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """Something that should not be."""
-
-    case: str
-    ledger: str
-    text: str
-
-    def __str__(self) -> str:
-        return f"{self.case} in {self.ledger}: {self.text}"
-
-
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """One case in one ledger."""
-
-    state: str
-    ulps: int = 0
-    """How far the worst element is from the first ledger's."""
-
-    dtype: str = ""
-    """Its own, where that is not the first ledger's."""
-
-    compile_ratio: float | None = None
-    """Seconds of its compiles, against the first ledger's."""
-
-    figures: Mapping[str, float] | None = None
-    """The same for each benchmark that both have."""
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One case in all ledgers."""
-
-    case: str
-    share: float | None
-    """The most that a ledger uses of the case's bounds; None where all is exact."""
-
-    cells: Sequence[Cell]
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """What a comparison found."""
-
-    names: Sequence[str]
-    differences: Sequence[Difference]
-    rows: Sequence[Row]
-    changed: Mapping[str, Sequence[str]]
-    """By ledger: the cases whose bits, of one dtype, are others than in the ledger before it."""
-
-    def count(self, number: int, state: str) -> int:
-        """Of a ledger: how many of its cases stand there."""
-        return sum(row.cells[number].state == state for row in self.rows)
-
-    def changes(self, number: int) -> tuple[int, int, float | None]:
-        """Of a ledger: cases with the first one's bits, and with others; its compile time."""
-        cells = [row.cells[number] for row in self.rows]
-        ratios = [cell.compile_ratio for cell in cells if cell.compile_ratio is not None]
-        states = [cell.state for cell in cells]
-        median = statistics.median(ratios) if ratios else None
-        return states.count(SAME), states.count(NEAR), median
 
 
 def compare(ledgers: Mapping[str, Ledger]) -> Comparison:
@@ -120,7 +57,22 @@ def compare(ledgers: Mapping[str, Ledger]) -> Comparison:
         differences += found
         wrong = {difference.ledger for difference in found}
         rows.append(_row(case, entries, judged, wrong))
-    return Comparison(tuple(ledgers), differences, rows, _changed(ledgers))
+    differences += _missing(ledgers, cases)
+    where = {name: str(ledger.environment) for name, ledger in ledgers.items()}
+    return Comparison(where, differences, rows, _changed(ledgers))
+
+
+def _missing(ledgers: Mapping[str, Ledger], cases: Collection[str]) -> list[Difference]:
+    """What each ledger lacks; of one that holds a part of the cases only, in one line."""
+    found = []
+    for name, ledger in ledgers.items():
+        lacking = [case for case in cases if case not in ledger.cases]
+        if len(lacking) == 1:
+            found.append(Difference(lacking[0], name, "is missing"))
+        elif lacking:
+            text = f"{len(lacking)} of {len(cases)} cases are missing: {some(lacking)}"
+            found.append(Difference("", name, text))
+    return found
 
 
 def _changed(ledgers: Mapping[str, Ledger]) -> dict[str, list[str]]:
@@ -142,7 +94,7 @@ def _differences(
     case: str, entries: Entries, judged: Judged, ledgers: Mapping[str, Ledger]
 ) -> list[Difference]:
     """What is wrong with one case: in a ledger alone, or else against the first that has it."""
-    found = [Difference(case, name, "is missing") for name, entry in entries.items() if not entry]
+    found: list[Difference] = []
     run = {name: entry for name, entry in entries.items() if entry and not entry.unsupported}
     for name, entry in run.items():
         found += [Difference(case, name, text) for text in findings(entry, judged[name])]

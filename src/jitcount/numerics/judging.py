@@ -149,7 +149,7 @@ def _judge(
 def _exact_shares(found: np.ndarray, reference: np.ndarray) -> np.ndarray:
     same = found == reference
     if found.dtype.kind not in "biu":
-        wide, wide_reference = found.astype(np.float64), reference.astype(np.float64)
+        wide, wide_reference = _wide(found), _wide(reference)
         same &= np.signbit(wide) == np.signbit(wide_reference)
         same |= np.isnan(wide) & np.isnan(wide_reference)
     return np.where(same, 0.0, np.inf)
@@ -157,13 +157,18 @@ def _exact_shares(found: np.ndarray, reference: np.ndarray) -> np.ndarray:
 
 def _shares(found: np.ndarray, reference: np.ndarray, bound: np.ndarray) -> np.ndarray:
     """How much of its bound each element uses; infinite ones and NaNs must be where they should."""
-    wide, wide_reference = found.astype(np.float64), reference.astype(np.float64)
+    wide, wide_reference = _wide(found), _wide(reference)
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         off = np.abs(wide - wide_reference)
         shares = off / bound
     same = (wide == wide_reference) | (np.isnan(wide) & np.isnan(wide_reference))
     both_finite = np.isfinite(wide) & np.isfinite(wide_reference)
     return np.where(same, 0.0, np.where(both_finite, shares, np.inf))
+
+
+def _wide(values: np.ndarray) -> np.ndarray:
+    with np.errstate(invalid="ignore"):  # a signalling NaN, of which NumPy would warn
+        return values.astype(np.float64)
 
 
 def _exact_text(number: np.generic) -> str:

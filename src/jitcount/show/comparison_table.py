@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jitcount.ledger import comparison as states
+from jitcount.ledger import compared as states
+from jitcount.ledger.compared import some
 from jitcount.show.parts import (
     Cell,
     Count,
@@ -16,6 +17,8 @@ from jitcount.show.parts import (
     Row,
     Share,
     Table,
+    Tone,
+    Toned,
     Ulps,
     figures,
     words,
@@ -23,13 +26,7 @@ from jitcount.show.parts import (
 from jitcount.show.text import times
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from jitcount.ledger.comparison import Comparison
-    from jitcount.ledger.ledger import Ledger
-
-# Names of cases in one line.
-_MOST_NAMES = 8
+    from jitcount.ledger.compared import Comparison
 
 _LEGEND = (
     "= the first ledger's bits   ≈ within the bounds, so many ulps away   ✗ a difference",
@@ -38,11 +35,12 @@ _LEGEND = (
 _LEGEND_OF_DTYPES = "int64 and the like: the first ledger's numbers, but of that dtype"
 
 
-def comparison_tables(compared: Comparison, ledgers: Mapping[str, Ledger]) -> list[Part]:
+def comparison_tables(compared: Comparison) -> list[Part]:
     """All that a comparison found."""
-    parts: list[Part] = [Heading(_headline(compared))]
-    parts += [Note(str(difference), depth=1) for difference in compared.differences]
-    parts += [_ledgers(compared, ledgers), *_changed(compared)]
+    tone = Tone.WRONG if compared.differences else Tone.STRONG
+    parts: list[Part] = [Heading(_headline(compared), tone)]
+    parts += [Note(str(found), depth=1, tone=Tone.WRONG) for found in compared.differences]
+    parts += [_ledgers(compared), *_changed(compared)]
     if any(cell.figures for row in compared.rows for cell in row.cells):
         parts.append(_figures(compared))
     legend = [*_LEGEND, _LEGEND_OF_DTYPES] if _has_other_dtypes(compared) else _LEGEND
@@ -54,13 +52,12 @@ def _headline(compared: Comparison) -> str:
     return f"{times(len(compared.differences), 'difference')} in {what}"
 
 
-def _ledgers(compared: Comparison, ledgers: Mapping[str, Ledger]) -> Table:
+def _ledgers(compared: Comparison) -> Table:
     rows: list[Row] = []
     has_dtypes = _has_other_dtypes(compared)
-    for number, (name, ledger) in enumerate(ledgers.items()):
+    for number, (name, where) in enumerate(compared.where.items()):
         same, near, median = compared.changes(number)
         dtypes = [Count(compared.count(number, states.OTHER_DTYPE))] if has_dtypes else []
-        where = str(ledger.environment)
         rows.append((name, where, Count(same), *dtypes, Count(near), Ratio(median)))
     dtype = ["other dtype"] if has_dtypes else []
     heads = figures("same bits", *dtype, "within bounds", "compile time")
@@ -75,16 +72,22 @@ def _has_other_dtypes(compared: Comparison) -> bool:
 def _changed(compared: Comparison) -> list[Part]:
     parts: list[Part] = [Heading("Results with other bits than in the ledger before:")]
     for name, cases in compared.changed.items():
-        shown = ", ".join(cases[:_MOST_NAMES])
-        more = len(cases) - _MOST_NAMES
-        also = f" and {more} more" if more > 0 else ""
-        parts.append(Note(f"{name}: {shown or 'none'}{also}", depth=1))
+        parts.append(Note(f"{name}: {some(cases) or 'none'}", depth=1))
     return parts
 
 
 def _matrix(compared: Comparison) -> Table:
-    rows = [(row.case, Share(row.share), *map(_standing, row.cells)) for row in compared.rows]
-    return Table(words("case", "bound used", *compared.names), rows)
+    """A row for each case that there is something to compare of."""
+    shown = [row for row in compared.rows if _is_in_several(row)]
+    left_out = ""
+    if alone := len(compared.rows) - len(shown):
+        left_out = f"… and {times(alone, 'case')} in one ledger only"
+    rows = [(row.case, Share(row.share), *map(_standing, row.cells)) for row in shown]
+    return Table(words("case", "bound used", *compared.names), rows, left_out)
+
+
+def _is_in_several(row: states.Row) -> bool:
+    return sum(cell.state != states.MISSING for cell in row.cells) > 1
 
 
 def _figures(compared: Comparison) -> Table:
@@ -107,4 +110,6 @@ def _standing(cell: states.Cell) -> Cell:
         standing.append(Ulps(cell.ulps))
     if cell.compile_ratio is not None:
         standing.append(Ratio(cell.compile_ratio, digits=1))
+    if cell.state in {states.WRONG, states.MISSING}:
+        return Toned(tuple(standing), Tone.WRONG)
     return tuple(standing)

@@ -1,12 +1,14 @@
 """What is shown, before it is text: headings, notes, and tables with typed cells.
 
-The tables of this room are made of these, and a renderer makes a medium's text of them: `terminal`.
-A figure stays a figure until then, so that a page can sort by it. A text is one line, whatever is
-in it: here, and nowhere else, the names and texts of others are made fit to be shown.
+The tables of this room are made of these, and a renderer makes a medium's text of them: `terminal`,
+`markdown`, `html`. A figure stays a figure until then, so that a page can sort by it, and what is
+bold, faint or red is a `Tone`, never a code. A text is one line, whatever is in it: here, and
+nowhere else, the names and texts of others are made fit to be shown.
 """
 
 from __future__ import annotations
 
+import enum
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,11 +18,26 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
+class Tone(enum.Enum):
+    """How something is meant; each medium has its own way to show it, or none."""
+
+    PLAIN = enum.auto()
+    STRONG = enum.auto()
+    """Totals, and what parts are about."""
+
+    FAINT = enum.auto()
+    """What needs no look: first calls."""
+
+    WRONG = enum.auto()
+    """What should not be: differences."""
+
+
 @dataclass(frozen=True, slots=True)
 class Heading:
     """What the parts below are about, in a line."""
 
     text: str
+    tone: Tone = Tone.STRONG
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "text", visible(self.text))
@@ -32,6 +49,7 @@ class Note:
 
     text: str
     depth: int = 0
+    tone: Tone = Tone.PLAIN
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "text", visible(self.text))
@@ -83,8 +101,34 @@ class Share:
 Figure = Seconds | Bytes | Ratio | Count | Ulps | Share
 
 # A word, a figure, or several of them side by side.
-Cell = str | Figure | tuple[str | Figure, ...]
+Content = str | Figure | tuple[str | Figure, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Toned:
+    """What stands in a cell, and how it is meant."""
+
+    content: Content
+    tone: Tone
+
+
+Cell = Content | Toned
 Row = tuple[Cell, ...]
+
+
+def toned(row: Row, tone: Tone) -> Row:
+    """A whole row in one tone."""
+    return tuple(Toned(content_of(cell), tone) for cell in row)
+
+
+def content_of(cell: Cell) -> Content:
+    """What stands in a cell."""
+    return cell.content if isinstance(cell, Toned) else cell
+
+
+def tone_of(cell: Cell) -> Tone:
+    """How it is meant."""
+    return cell.tone if isinstance(cell, Toned) else Tone.PLAIN
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +157,12 @@ class Table:
 
 
 def _visible_cell(cell: Cell) -> Cell:
+    if isinstance(cell, Toned):
+        return Toned(_visible_content(cell.content), cell.tone)
+    return _visible_content(cell)
+
+
+def _visible_content(cell: Content) -> Content:
     if isinstance(cell, tuple):
         return tuple(visible(one) if isinstance(one, str) else one for one in cell)
     return visible(cell) if isinstance(cell, str) else cell

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from jitcount.show.parts import Bytes, Cell, Count, Ratio, Seconds, Share, Ulps
+from jitcount.show.parts import Bytes, Cell, Count, Ratio, Seconds, Share, Ulps, content_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,11 +29,11 @@ def cell_text(cell: Cell) -> str:
     >>> cell_text(("≈", Ulps(1234), Ratio(1.357, digits=1)))
     '≈ 1,234 1.4\xd7'
     """
-    match cell:
-        case str():
-            shown = cell
-        case tuple():
-            shown = " ".join(map(cell_text, cell))
+    match content_of(cell):
+        case str(text):
+            shown = text
+        case tuple(several):
+            shown = " ".join(map(cell_text, several))
         case Share(value):
             shown = share(value)
         case Seconds(None) | Bytes(None) | Ratio(None):

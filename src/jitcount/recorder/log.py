@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,6 +36,12 @@ class CompileLog:
         on = self._targets.results_of(observation.portable) if self._targets else {}
         self._seen.append((observation, on))
 
+    def written(self, observation: Observation) -> Compile:
+        """One of its compiles, as soon as it is there."""
+        seen = reversed(list(enumerate(self._seen)))
+        number = next(number for number, (one, _) in seen if one is observation)
+        return self.compiles[number]
+
     @property
     def compiles(self) -> Sequence[Compile]:
         """All that XLA compiled, in order; what came from disk instead is marked `from_disk`."""
@@ -60,6 +66,19 @@ class CompileLog:
             if not compiled.from_disk:
                 counts[compiled.function] = counts.get(compiled.function, 0) + 1
         return counts
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """Plain data for other tools, a dict for each compile; all of it is as JSON has it.
+
+        >>> import jax, jitcount, numpy as np
+        >>> with jitcount.record() as log:
+        ...     _ = jax.jit(lambda x: 2 * x)(np.zeros(3, np.float32))
+        >>> [(found["function"], found["signature"]) for found in log.to_dicts()]
+        [('<lambda>', ['float32[3]'])]
+        """
+        from jitcount.explain.plain import plain  # noqa: PLC0415 (as in `compiles`)
+
+        return [plain(compiled) for compiled in self.compiles]
 
     def __repr__(self) -> str:
         return f"<CompileLog: {self.counts()}>"

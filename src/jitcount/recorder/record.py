@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from jitcount.explain.hub import hub
 from jitcount.recorder.entered import Entered
 from jitcount.recorder.log import CompileLog
+from jitcount.recorder.telling import Telling
 from jitcount.targets.installed import require_installed
 from jitcount.targets.names import parse
 from jitcount.targets.session import Session
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from types import TracebackType
 
+    from jitcount.explain.compile import Compile
     from jitcount.observe.observation import Observation
     from jitcount.targets.names import Target
 
@@ -51,6 +53,9 @@ class record:  # noqa: N801 (reads as a verb where it is used, like `open`)
             errors of `freeze` and `max_compiles` too.
         profile: find out where the time of each compile goes: ``c.lines``, by the lines of the
             user's source, and ``c.loops``. Tracing is sampled, and XLA watched by JAX's profiler.
+        on_compile: called with each `Compile` as soon as it is made, in the thread that compiles,
+            while the program waits. What it raises is logged once, and never reaches the program;
+            of what it compiles itself it is not told.
 
     Raises:
         ValueError: there is no such target.
@@ -66,6 +71,7 @@ class record:  # noqa: N801 (reads as a verb where it is used, like `open`)
         progress: bool = False,
         redact: bool = False,
         profile: bool = False,
+        on_compile: Callable[[Compile], object] | None = None,
     ) -> None:
         self._targets = _known(targets)
         self._keep_hlo = keep_hlo
@@ -73,6 +79,7 @@ class record:  # noqa: N801 (reads as a verb where it is used, like `open`)
         self._progress = progress
         self._redact = redact
         self._profile = profile
+        self._on_compile = on_compile
         self._open: Entered[tuple[Callable[[Observation], None], Session | None]] = Entered()
 
     def __enter__(self) -> CompileLog:
@@ -82,7 +89,9 @@ class record:  # noqa: N801 (reads as a verb where it is used, like `open`)
             session.begin()
             hub.supply(session.taker)
         log = CompileLog(session, redact=self._redact)
-        listener = log.add  # one object: a bound method is a new one each time
+        listener: Callable[[Observation], None] = log.add  # a bound method is a new one each time
+        if self._on_compile is not None:
+            listener = Telling(log, self._on_compile)
         self._open.add((listener, session))
         hub.listen(listener)
         if self._profile:

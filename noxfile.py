@@ -34,7 +34,8 @@ ROOT = Path(__file__).parent
 RESULTS = ROOT / "results"
 VERSIONS = RESULTS / "versions"
 MODES = RESULTS / "modes"
-GROUPS = nox.project.load_toml(ROOT / "pyproject.toml")
+DIST = ROOT / "dist"
+PROJECT = nox.project.load_toml(ROOT / "pyproject.toml")
 
 
 # --- The backends -------------------------------------------------------------------------------
@@ -91,8 +92,8 @@ class Backend:
     jax_platforms: str
     """The value of ``JAX_PLATFORMS``."""
 
-    compiler: tuple[str, ...]
-    """What brings the compiler alone: what ``jax[...]`` is installed with, and what else."""
+    compiler: str
+    """What ``jitcount[...]`` is installed with to have the compiler alone."""
 
     target: str
     """For which that compiler compiles the suite."""
@@ -100,24 +101,20 @@ class Backend:
     is_present: Callable[[], bool]
 
 
-ASSEMBLERS = {"12": "nvidia-cuda-nvcc-cu12", "13": "nvidia-cuda-nvcc"}
-
-
 def backends(cuda: str) -> dict[str, Backend]:
     """The table of backends, for a CUDA release."""
     table = (
-        Backend("cpu", "the CPU", "", "cpu", (), "", has_cpu),
+        Backend("cpu", "the CPU", "", "cpu", "", "", has_cpu),
         Backend(
             "gpu",
             "an NVIDIA GPU",
             f"[cuda{cuda}]",
             "cuda",
-            # XLA:GPU does not bring NVIDIA's assembler.
-            (f"[cuda{cuda}-local]", ASSEMBLERS.get(cuda, "")),
+            f"cuda{cuda}",
             "cuda:h100",
             has_nvidia_gpu,
         ),
-        Backend("tpu", "a TPU", "[tpu]", "tpu", ("[tpu]",), "tpu:v5e", has_tpu),
+        Backend("tpu", "a TPU", "[tpu]", "tpu", "tpu", "tpu:v5e", has_tpu),
     )
     return {backend.name: backend for backend in table}
 
@@ -140,7 +137,7 @@ def require_device(session: nox.Session, backend: Backend) -> None:
             f"{session.name} needs {backend.device}, and this machine has none: nothing was "
             f"installed or run. {kind}-cpu needs no device"
         )
-    if backend.name == "gpu" and CUDA not in ASSEMBLERS:
+    if backend.compiler and backend.compiler not in PROJECT["project"]["optional-dependencies"]:
         session.error(f"JITCOUNT_CUDA is {CUDA!r}; it can be 12 or 13")
 
 
@@ -165,7 +162,7 @@ def environment(backend: Backend) -> dict[str, str | None]:
 
 def group(name: str) -> list[str]:
     """The requirements of a dependency group in pyproject.toml."""
-    return list(nox.project.dependency_groups(GROUPS, name))
+    return list(nox.project.dependency_groups(PROJECT, name))
 
 
 # --- The sessions -------------------------------------------------------------------------------
@@ -227,10 +224,9 @@ for _backend in BACKENDS.values():
 
 def install_compilers(session: nox.Session, *backends: Backend) -> None:
     """Install jitcount, the test tools and the compilers of backends that need not be there."""
-    release = f"=={JAX}" if JAX else ""
-    extras = [f"jax{backend.compiler[0]}{release}" for backend in backends]
-    more = [requirement for backend in backends for requirement in backend.compiler[1:]]
-    session.install(*extras, *more, "-e", ".", *group("test"))
+    extras = ",".join(backend.compiler for backend in backends)
+    jax = requirement(BACKENDS["cpu"], JAX)
+    session.install(jax, "-e", f".[{extras}]", *group("test"))
 
 
 def add_aot(backend: Backend) -> None:
@@ -239,7 +235,7 @@ def add_aot(backend: Backend) -> None:
     def aot(session: nox.Session) -> None:
         install_compilers(session, backend)
         env = environment(BACKENDS["cpu"])
-        tests = ("tests/targets", "tests/emulate")
+        tests = ("tests/targets", "tests/emulate", "tests/test_pages.py")
         session.run("pytest", *tests, "-m", "aot", "-n2", *session.posargs, env=env)
         if not session.posargs:
             ledger = RESULTS / f"aot-{backend.name}.json"
@@ -261,6 +257,7 @@ def emulated(session: nox.Session) -> None:
     there = [backend for backend in BACKENDS.values() if backend.target]
     install_compilers(session, *there)
     env = environment(BACKENDS["cpu"])
+    session.run("pytest", "tests/test_pages.py", "-m", "aot", env=env)  # some need both compilers
     ledgers = {"": RESULTS / "as-if-cpu.json"}
     ledgers |= {backend.target: RESULTS / f"as-if-{backend.name}.json" for backend in there}
     for target, ledger in ledgers.items():
@@ -464,6 +461,20 @@ def docs(session: nox.Session) -> None:
     session.install(*group("docs"))
     quiet = {"NO_MKDOCS_2_WARNING": "1"}  # news of the theme's makers, at every build
     session.run("mkdocs", *(session.posargs or ("build",)), env=quiet)
+
+
+@nox.session(default=False)
+def package(session: nox.Session) -> None:
+    """Build wheel and sdist, check what is in them and said of them, and use the wheel."""
+    session.install(*group("package"))
+    shutil.rmtree(DIST, ignore_errors=True)
+    session.run("validate-pyproject", "pyproject.toml")
+    session.run("pyproject-build", "--installer=uv", f"--outdir={DIST}")
+    built = sorted(map(str, DIST.iterdir()))
+    session.run("twine", "check", "--strict", *built)
+    session.run("check-wheel-contents", str(DIST))
+    session.install(*(path for path in built if path.endswith(".whl")))
+    session.run("jitcount", "run", "--max", "4", "examples/train.py")
 
 
 @nox.session(default=False)

@@ -110,8 +110,9 @@ def _printed_by_python(code: str) -> str:
 
 
 def without_figures(text: str) -> list[str]:
-    """Lines without what differs from run to run: durations, and the widths that follow them."""
+    """Lines without what differs from run to run, or by release: durations, sizes, and widths."""
     text = re.sub(r"\b[\d.]+ ?(s|ms|µs|ns)\b", "TIME", text)
+    text = re.sub(r"\b[\d.]+ [KMG]?i?B\b", "SIZE", text)
     text = re.sub(r"([─=_-])\1+", r"\1", text)
     return [re.sub(r" +", " ", line).strip() for line in text.strip().splitlines()]
 

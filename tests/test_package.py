@@ -6,12 +6,15 @@ import importlib
 import pickle
 import pkgutil
 import re
+import shlex
+import tomllib
 from importlib import metadata
 from pathlib import Path
 
 import pytest
 
 import jitcount
+from jitcount.targets.installed import PLUGINS
 from tests.helpers import ROOT, Finished, python
 
 SOURCE = Path(jitcount.__file__).parent
@@ -146,6 +149,19 @@ except jitcount.RecompileError as error:
 def test_what_is_compiled_after_the_import_is_known_later(imports: str) -> None:
     done = run(imports + WARM_UP)
     assert (done.stdout, done.stderr) == ("shape\n", "")
+
+
+# --- What pip is told
+
+
+@pytest.mark.parametrize(("platform", "extra"), [("tpu", "tpu"), ("cuda", "cuda12")])
+def test_an_extra_installs_what_the_command_for_a_missing_compiler_does(
+    platform: str, extra: str
+) -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    pip, install, *requirements = shlex.split(PLUGINS[platform].command)
+    assert (pip, install) == ("pip", "install")
+    assert requirements == project["optional-dependencies"][extra]
 
 
 # --- What holds in every module

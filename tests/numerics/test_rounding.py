@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from jitcount.numerics.rounding import Rounded
+from jitcount.numerics.ulps import LIKELY, POSSIBLE
 from jitcount.numerics.units import gamma
 
 FLOATS = st.floats(width=32, min_value=-1e6, max_value=1e6)
@@ -113,3 +114,18 @@ def test_a_divisor_that_may_be_zero_has_no_bound() -> None:
     zero = Rounded.declared(1e-9, 1e-8, "float32")
     with pytest.raises(ZeroDivisionError, match="a divisor that may be zero has no bound"):
         Rounded.exactly(np.ones(1, np.float32)) / zero
+
+
+def test_a_function_of_exact_numbers_has_its_own_rounding_only() -> None:
+    x = Rounded.exactly(np.array([0.5, 3.0], np.float32))
+    found = x.function("erf", np.sqrt)
+    assert np.array_equal(found.values, np.sqrt(x.values))
+    assert found.likely == pytest.approx(LIKELY["erf"] * 2.0**-23 * found.values, rel=1e-6)
+    assert found.errors == pytest.approx(POSSIBLE["erf"] * 2.0**-23 * found.values, rel=1e-6)
+    with pytest.raises(ValueError, match=r"^erf of numbers that are off has no bound here$"):
+        (x + 1.0).function("erf", np.sqrt)
+
+
+def test_nothing_is_expected_to_be_off_more_than_is_possible() -> None:
+    assert LIKELY.keys() == POSSIBLE.keys()
+    assert all(LIKELY[name] <= POSSIBLE[name] for name in LIKELY)

@@ -7,7 +7,7 @@ its sums and however it fuses its operations (`errors`), and what it does not pa
 that results are held against.
 
 The rules are those of forward error analysis. An operation that is rounded to the nearest adds half
-an ulp, u times the result; one that is not, as many ulps as `ULPS` declares for every backend. A
+an ulp, u times the result; one that is not, as many ulps as the tables of `ulps` have for it. A
 sum of n terms in any order adds at most gamma(n-1) times the sum of the magnitudes, where gamma(k)
 is k·u / (1 - k·u); what it adds as a rule is in `chances`. What operands bring along is never taken
 to cancel out. What is exact only in double precision is covered by `_SLACK`.
@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jitcount.numerics import chances
+from jitcount.numerics.ulps import LIKELY, POSSIBLE
 from jitcount.numerics.units import gamma, smallest_normal, unit_roundoff
 
 if TYPE_CHECKING:
@@ -29,19 +30,6 @@ if TYPE_CHECKING:
 
     # From the errors of the operands those that they bring along; for both kinds of errors.
     Carried = Callable[..., np.ndarray]
-
-# Ulps that an operation may be off on any backend. The first two are rounded to the nearest on all;
-# XLA turns divisions into products with a reciprocal, GPUs and TPUs approximate the others.
-ULPS = {
-    "add": 0.5,
-    "multiply": 0.5,
-    "divide": 3.0,
-    "sqrt": 3.0,
-    "exp": 4.0,
-    "log": 4.0,
-    "tanh": 8.0,
-    "sin": 4.0,
-}
 
 # The reference itself is computed in double precision.
 _SLACK = 2.0**-48
@@ -94,18 +82,19 @@ class Rounded:
         values: np.ndarray,
         carried: Carried,
         *others: Rounded,
-        ulps: float,
+        operation: str = "",
         scale: np.ndarray,
         own: tuple[np.ndarray | float, np.ndarray | float] = (0.0, 0.0),
     ) -> Rounded:
         """The result of an operation: what its operands bring along, then its own rounding."""
         values = np.asarray(values)
-        per_value = ulps * 2 * unit_roundoff(self.dtype) + _SLACK
         tiny = smallest_normal(self.dtype)
         bounds = []
-        for kind, more in zip(("errors", "likely"), own, strict=True):
+        kinds = (("errors", POSSIBLE), ("likely", LIKELY))
+        for (kind, ulps), more in zip(kinds, own, strict=True):
             brought = carried(*(getattr(operand, kind) for operand in (self, *others))) + more
-            bounds.append(brought + per_value * (np.abs(values) + brought) + tiny)
+            off = ulps.get(operation, 0.0) * 2 * unit_roundoff(self.dtype) + _SLACK
+            bounds.append(brought + off * (np.abs(values) + brought) + tiny)
         errors, likely = bounds
         return Rounded(values, errors, np.minimum(errors, likely), np.asarray(scale), self.dtype)
 
@@ -120,7 +109,7 @@ class Rounded:
             self.values + other.values,
             lambda mine, its: mine + its,
             other,
-            ulps=ULPS["add"],
+            operation="add",
             scale=self.scale + other.scale,
         )
 
@@ -137,7 +126,7 @@ class Rounded:
             self.values * other.values,
             lambda mine, its: size * its + mine * its_size + mine * its,
             other,
-            ulps=ULPS["multiply"],
+            operation="multiply",
             scale=self.scale * other.scale,
         )
 
@@ -150,7 +139,7 @@ class Rounded:
             values,
             lambda mine, its: (mine + np.abs(values) * its) / (divisor - its),
             other,
-            ulps=ULPS["divide"],
+            operation="divide",
             scale=(self.scale + np.abs(values) * other.scale) / divisor,
         )
 
@@ -188,7 +177,7 @@ class Rounded:
     ) -> Rounded:
         magnitudes = add_up(np.abs(self.values) + self.errors) * (1 + _SLACK_OF_SUMS)
         own = (factors[0] * magnitudes, factors[1] * magnitudes)
-        return self._rounded(values, add_up, ulps=0, scale=add_up(self.scale), own=own)
+        return self._rounded(values, add_up, scale=add_up(self.scale), own=own)
 
     def _true_sum(self, axis: int | None, *, keepdims: bool) -> np.ndarray:
         if axis is None and not keepdims:
@@ -241,7 +230,6 @@ class Rounded:
             values,
             lambda mine, its: left @ its + mine @ right + mine @ its,
             other,
-            ulps=ulps,
             scale=self.scale @ other.scale,
             own=(proven, as_a_rule),
         )
@@ -256,23 +244,23 @@ class Rounded:
         return Rounded(self.values, errors, likely, self.scale, computed_in or dtype)
 
     def _through(
-        self, values: np.ndarray, carried: Carried, slope: np.ndarray, ulps: float
+        self, values: np.ndarray, carried: Carried, slope: np.ndarray, operation: str
     ) -> Rounded:
         """A function of each: its scale is what the slope there makes of that of its argument."""
         scale = np.abs(values) + slope * self.scale
-        return self._rounded(values, carried, ulps=ulps, scale=scale)
+        return self._rounded(values, carried, operation=operation, scale=scale)
 
     def exp(self) -> Rounded:
         """Its slope is its value."""
         values = np.exp(self.values)
-        return self._through(values, lambda mine: values * np.expm1(mine), values, ULPS["exp"])
+        return self._through(values, lambda mine: values * np.expm1(mine), values, "exp")
 
     def log(self) -> Rounded:
         """Steepest at the end nearer to zero."""
         self._require_positive()
         slope = 1 / self.values
         return self._through(
-            np.log(self.values), lambda mine: mine / (self.values - mine), slope, ULPS["log"]
+            np.log(self.values), lambda mine: mine / (self.values - mine), slope, "log"
         )
 
     def sqrt(self) -> Rounded:
@@ -283,18 +271,25 @@ class Rounded:
             values,
             lambda mine: mine / (2 * np.sqrt(self.values - mine)),
             1 / (2 * values),
-            ULPS["sqrt"],
+            "sqrt",
         )
 
     def tanh(self) -> Rounded:
         """No steeper than one."""
         values = np.tanh(self.values)
-        return self._through(values, lambda mine: mine, 1 - values * values, ULPS["tanh"])
+        return self._through(values, lambda mine: mine, 1 - values * values, "tanh")
 
     def sin(self) -> Rounded:
         """No steeper than one."""
         values = np.sin(self.values)
-        return self._through(values, lambda mine: mine, np.abs(np.cos(self.values)), ULPS["sin"])
+        return self._through(values, lambda mine: mine, np.abs(np.cos(self.values)), "sin")
+
+    def function(self, operation: str, compute: Callable[[np.ndarray], np.ndarray]) -> Rounded:
+        """Any other function of each, of numbers that are exact: with its own rounding only."""
+        if np.any(self.errors):
+            raise ValueError(f"{operation} of numbers that are off has no bound here")
+        values = compute(self.values)
+        return self._through(values, lambda mine: mine, np.zeros_like(values), operation)
 
     def _require_positive(self) -> None:
         if np.any(self.values <= self.errors):

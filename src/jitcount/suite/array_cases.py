@@ -30,6 +30,8 @@ _HIGHEST = jax.lax.Precision.HIGHEST
 
 _TABLE = spread(300, 200, seed=6)
 _ROWS = spread(32, 100, seed=7) * np.float32(10)
+_LARGE = _ROWS + np.where(np.arange(32) % 2, np.float32(1_000), np.float32(-1_000))[:, None]
+_MASKED = np.where(np.tri(32, 100, 40, dtype=bool), _ROWS, np.float32(-1e9))
 _SERIES = spread(1_000, seed=8)
 _POSITIVES = one_sign(300, 257, seed=14)
 _CLASSES = (np.arange(32) * 37 % 100).astype(np.int32)
@@ -148,6 +150,16 @@ REDUCTION_CASES = (
         jax.nn.softmax,
         (_ROWS,),
         bounded(COMPOSITE, _softmax),
+    ),
+    jitted(
+        "softmax-large",
+        "exponentials of numbers that overflow unless the largest is subtracted first",
+        lambda x, y: [jax.nn.softmax(x), jax.nn.logsumexp(x, 1), jax.nn.softmax(y)],
+        (_LARGE, _MASKED),
+        lambda x, y: [
+            within(COMPOSITE, reference(Rounded.exactly(data)))
+            for reference, data in ((_softmax, x), (_logsumexp, x), (_softmax, y))
+        ],
     ),
     jitted(
         "layer-norm",

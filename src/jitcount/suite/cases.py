@@ -6,6 +6,8 @@ from jitcount.suite.array_cases import ARRAY_CASES
 from jitcount.suite.composite_cases import COMPOSITE_CASES
 from jitcount.suite.elementwise_cases import ELEMENTWISE_CASES
 from jitcount.suite.end_cases import END_CASES
+from jitcount.suite.integer_cases import INTEGER_CASES
+from jitcount.suite.long_cases import LONG_CASES
 from jitcount.suite.model_cases import MODEL_CASES
 from jitcount.suite.moving_cases import MOVING_CASES
 from jitcount.suite.problem_cases import PROBLEM_CASES
@@ -23,6 +25,8 @@ CASES = (
     *PRODUCT_CASES,
     *END_CASES,
     *MOVING_CASES,
+    *LONG_CASES,
+    *INTEGER_CASES,
     *COMPOSITE_CASES,
     *SHARDED_CASES,
     *MODEL_CASES,

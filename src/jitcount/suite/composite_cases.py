@@ -22,9 +22,10 @@ def _loss(first: jax.Array, second: jax.Array, x: jax.Array, wanted: jax.Array) 
     return jnp.sum(jax.nn.relu(x @ first) @ second * wanted)
 
 
-def _trained(
+def training_step(
     x: jax.Array, first: jax.Array, second: jax.Array, wanted: jax.Array
 ) -> list[jax.Array]:
+    """The loss of two layers, and their weights after a step against its gradients."""
     loss, slopes = jax.value_and_grad(_loss, (0, 1))(first, second, x, wanted)
     return [
         loss,
@@ -32,9 +33,10 @@ def _trained(
     ]
 
 
-def _trained_by_hand(
+def training_step_by_hand(
     x: np.ndarray, first: np.ndarray, second: np.ndarray, wanted: np.ndarray
 ) -> list[np.ndarray]:
+    """The same, gradients and all."""
     before = x @ first
     hidden = np.maximum(before, 0)
     back = (wanted @ second.T) * (before > 0)
@@ -86,9 +88,9 @@ COMPOSITE_CASES = (
     jitted(
         "training-step-whole",
         "loss, gradients and new weights of a step of two layers",
-        _trained,
+        training_step,
         (_INPUT, _FIRST, _SECOND, _WANTED),
-        same_bits(_trained_by_hand),
+        same_bits(training_step_by_hand),
     ),
     jitted(
         "attention-whole",

@@ -18,7 +18,7 @@ LARGEST_SUM = 2**24
 _LARGEST = 255
 
 
-def ones(length: int, dtype: str = "float32") -> np.ndarray:
+def ones(length: int, dtype: np.dtype | str = "float32") -> np.ndarray:
     """A 1-D array whose sum is its length."""
     return np.ones(length, dtype)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import math
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -21,6 +22,7 @@ from jitcount.suite.jitted import bounded, jitted
 
 if TYPE_CHECKING:
     from jitcount.numerics.expected import Expected
+    from jitcount.suite.case import Case
 
 _HIGHEST = jax.lax.Precision.HIGHEST
 
@@ -30,6 +32,45 @@ _Y = spread(257, seed=4) + np.float32(1)
 _POSITIVE = np.abs(_X) + np.float32(0.01)
 _SPECIALS = floats(np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, 1e-40, -3e38)
 _DENORMALS = spread(64, seed=5) * np.float32(1e-38)
+
+# Where functions have other ways to compute: far out, near zero, near one.
+_FAR_OUT = spread(257, seed=6) * np.float32(174)
+_NEAR_ZERO = spread(257, seed=7) * np.float32(2**-9)
+_NEAR_ONE = np.float32(1) + spread(257, seed=8) * np.float32(2**-5)
+_ANGLES = spread(257, seed=9) * np.float32(20_000)
+_MAGNITUDES = np.exp2(spread(257, dtype="float64", seed=10) * 240).astype(np.float32)
+
+# As a program in float32 has it.
+_LOG_2 = Rounded.declared(math.log(2), math.log(2) * 2.0**-24, "float32")
+
+# A function, its true values, and what it is asked for.
+_WIDE = (
+    ("exp", jnp.exp, np.exp, (_FAR_OUT, _NEAR_ZERO)),
+    ("log", jnp.log, np.log, (_MAGNITUDES, _NEAR_ONE)),
+    ("sin", jnp.sin, np.sin, (_ANGLES, _NEAR_ZERO)),
+    ("cos", jnp.cos, np.cos, (_ANGLES, _X)),
+    ("tan", jnp.tan, np.tan, (_X, _NEAR_ZERO)),
+    ("tanh", jnp.tanh, np.tanh, (_FAR_OUT, _NEAR_ZERO)),
+    ("sqrt", jnp.sqrt, np.sqrt, (_MAGNITUDES,)),
+    ("rsqrt", jax.lax.rsqrt, lambda x: 1 / np.sqrt(x), (_MAGNITUDES, _POSITIVE)),
+    ("expm1", jnp.expm1, np.expm1, (_NEAR_ZERO, _X)),
+    ("log1p", jnp.log1p, np.log1p, (_NEAR_ZERO, _POSITIVE)),
+    ("erf", jax.lax.erf, np.vectorize(math.erf), (_NEAR_ZERO, _X)),
+    ("logistic", jax.nn.sigmoid, lambda x: 1 / (1 + np.exp(-x)), (_FAR_OUT, _X)),
+)
+
+
+def _function_case(name: str, compute: Any, reference: Any, data: tuple[np.ndarray, ...]) -> Case:
+    return jitted(
+        f"{name}-wide",
+        f"{name} where it is hard: far out, near zero, near one",
+        lambda *arrays: [compute(x) for x in arrays],
+        data,
+        lambda *arrays: [
+            within(ELEMENTWISE, Rounded.exactly(x).function(name, reference)) for x in arrays
+        ],
+    )
+
 
 ELEMENTWISE_CASES = (
     jitted("add", "x + y", jnp.add, (_X, _Y), bounded(ELEMENTWISE, lambda x, y: x + y)),
@@ -62,6 +103,14 @@ ELEMENTWISE_CASES = (
         jnp.multiply,
         (_X + 1j * _Y, _Y - 1j * _X),
         lambda a, b: within_complex(ELEMENTWISE, *_complex_product(a, b)),
+    ),
+    *(_function_case(*row) for row in _WIDE),
+    jitted(
+        "exp2-wide",
+        "a power of two, which may be exp(x * log(2)): far out that is less exact",
+        jnp.exp2,
+        (_FAR_OUT,),
+        bounded(ELEMENTWISE, lambda x: (x * _LOG_2).exp()),
     ),
     jitted(
         "double-denormals",
@@ -97,6 +146,13 @@ ELEMENTWISE_CASES = (
         lambda x: x + 1,
         (np.array([2**31 - 1, -1], np.int32),),
         lambda _: exactly(np.array([-(2**31), 0], np.int32)),
+    ),
+    jitted(
+        "clamp-nextafter",
+        "between two bounds of each, and the next number up or down",
+        lambda x, y: [jax.lax.clamp(y - 1, x, y), jax.lax.nextafter(x, y)],
+        (_X, np.round(_Y * 4)),
+        lambda x, y: [exactly(np.clip(x, y - 1, y)), exactly(np.nextafter(x, y))],
     ),
     jitted(
         "exp-overflows",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import jax
@@ -16,15 +17,17 @@ if TYPE_CHECKING:
 
     from jitcount.numerics.expected import Expected
 
+    Data = Sequence[np.ndarray] | Callable[[], Sequence[np.ndarray]]
+
 
 def jitted(
     id: str,  # noqa: A002
     claim: str,
     compute: Callable[..., jax.Array | Sequence[jax.Array]],
-    data: Sequence[np.ndarray],
+    data: Data,
     expected: Callable[..., Expected | Sequence[Expected]],
 ) -> Case:
-    """A case for one call of one jitted function."""
+    """A case for one call of one jitted function; long data are a function that makes them."""
 
     def program(*arrays: jax.Array) -> jax.Array | Sequence[jax.Array]:
         return compute(*arrays)
@@ -32,10 +35,10 @@ def jitted(
     def run() -> Sequence[jax.Array]:
         # Without jit the function has its arguments as they are, and NumPy would compute.
         put = jax.device_put if jax.config.values["jax_disable_jit"] else np.asarray
-        return jax.tree.leaves(jax.jit(program)(*map(put, data)))
+        return jax.tree.leaves(jax.jit(program)(*map(put, _made(data))))
 
     def reference() -> Sequence[Expected]:
-        found = expected(*data)
+        found = expected(*_made(data))
         return found if isinstance(found, list) else [found]  # type: ignore[list-item]
 
     return Case(
@@ -45,6 +48,16 @@ def jitted(
         expected=reference,
         compiles={"program": 1},
     )
+
+
+def _made(data: Data) -> Sequence[np.ndarray]:
+    return _kept(data) if callable(data) else data
+
+
+@lru_cache(maxsize=1)
+def _kept(data: Callable[[], Sequence[np.ndarray]]) -> Sequence[np.ndarray]:
+    """Long arrays take time: the program and its reference have the same."""
+    return data()
 
 
 def bounded(numerics: str, reference: Callable[..., Rounded]) -> Callable[..., Expected]:

@@ -21,8 +21,11 @@ if TYPE_CHECKING:
 # The losses of the first three steps in float64; a test computes them anew.
 LOSSES = (4.248620859940867, 4.275654772217352, 4.234354156875231)
 
-# There is no proof of how far Adam carries a rounding error: that many roundings, for each step.
-_ROUNDINGS = 64
+# There is no proof of how far Adam carries a rounding error. What rounding does to these losses was
+# drawn (Monte Carlo arithmetic, Parker 1997): each operation in float64, with a random error as
+# large as float32's may be. That is a standard deviation of seven roundings of the loss, in each of
+# the steps; a test draws it anew. Eight of them are a false alarm in less than one of 10**9.
+ROUNDINGS = 56
 
 
 def _losses() -> Sequence[jax.Array]:
@@ -44,11 +47,8 @@ def _sharded_losses() -> Sequence[jax.Array]:
 
 
 def _expected() -> list[Expected]:
-    expected = []
-    for number, loss in enumerate(LOSSES):
-        allowed = (number + 1) * _ROUNDINGS * unit_roundoff("float32") * loss
-        expected.append(within(DECLARED, Rounded.declared(loss, allowed, "float32")))
-    return expected
+    relative = ROUNDINGS * unit_roundoff("float32")
+    return [within(DECLARED, Rounded.declared(loss, relative * loss, "float32")) for loss in LOSSES]
 
 
 MODEL_CASES = (

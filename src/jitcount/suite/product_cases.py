@@ -20,15 +20,25 @@ _HIGHEST = lax.Precision.HIGHEST
 _PAIRS = [
     whole(*shape, most=16, seed=seed)
     for seed, shape in enumerate(
-        [(7, 127), (127, 9), (8, 128), (128, 128), (129, 257), (257, 3), (1, 1025), (1025, 1)]
+        [
+            *((7, 127), (127, 9), (8, 128), (128, 128), (129, 257), (257, 3)),
+            *((1, 1025), (1025, 1), (5, 33), (33, 300)),
+        ]
     )
 ]
 _BATCH = whole(5, 9, 33, seed=20), whole(5, 33, 7, seed=21)
+_MANY = whole(65, 3, 9, seed=35), whole(65, 9, 2, seed=36)
 _VECTORS = (whole(129, most=16, seed=22), whole(129, most=16, seed=23), whole(9, 129, seed=24))
 
 # Thirteen bits: bfloat16 and TF32 would round them; float32 holds them, and so do two bfloat16.
 _WIDE = 2 * whole(9, 129, most=2047, seed=25) + 4097
 _NARROW = whole(129, 5, most=3, seed=26)
+
+# Twenty bits take three bfloat16. Of each column eight are picked, with a sign.
+_WIDEST = 2 * whole(9, 130, most=2**19, seed=33) - 1
+_PICKED = np.where(
+    (np.arange(130)[:, None] * 7 + np.arange(5) * 3) % 17 == 0, np.sign(whole(130, 5, seed=34)), 0
+).astype(np.float32)
 
 
 def _products(*factors: Any) -> list[Any]:
@@ -53,9 +63,9 @@ PRODUCT_CASES = (
     jitted(
         "matmul-batched-whole",
         "a product for each of a batch",
-        jnp.matmul,
-        _BATCH,
-        same_bits(lambda a, b: [a @ b]),
+        lambda a, b, c, d: [a @ b, c @ d],
+        (*_BATCH, *_MANY),
+        same_bits(lambda a, b, c, d: [a @ b, c @ d]),
     ),
     jitted(
         "einsum-transposed-whole",
@@ -100,6 +110,16 @@ PRODUCT_CASES = (
         same_bits(lambda a, b: [a @ b, b.T @ a.T, a[:1] @ b]),
     ),
     jitted(
+        "matmul-widest-whole",
+        "numbers of 20 bits, multiplied in float32 by 1, -1 and 0: no bit is lost",
+        lambda a, b: [
+            jnp.matmul(a, b, precision=_HIGHEST),
+            jnp.matmul(b.T, a.T, precision=_HIGHEST),
+        ],
+        (_WIDEST, _PICKED),
+        same_bits(lambda a, b: [a @ b, b.T @ a.T]),
+    ),
+    jitted(
         "matmul-int8",
         "a product of int8, added up in int32",
         lambda a, b: jnp.matmul(a, b, preferred_element_type=jnp.int32),
@@ -124,6 +144,19 @@ PRODUCT_CASES = (
                 _slowly(np.pad(half, ((0, 0), (0, 0), (1, 1), (1, 1))), part, (2, 2))
                 for half, part in zip(np.split(x, 2, 1), np.split(grouped, 2), strict=True)
             ], 1),
+        ]),
+    ),
+    jitted(
+        "convolution-tiles-whole",
+        "130 channels into 129, and 261 places: no tile is full",
+        lambda x, w: [
+            _convolved(x, w, window_strides=(1, 2), padding="VALID")[..., ::3],
+            _convolved(x[:, :1], w[:3, :1], window_strides=(1, 1), padding="SAME"),
+        ],
+        (whole(1, 130, 1, 261, seed=37), whole(129, 130, 1, 3, seed=38)),
+        same_bits(lambda x, w: [
+            _slowly(x, w, (1, 2))[..., ::3],
+            _slowly(np.pad(x[:, :1], ((0, 0),) * 3 + ((1, 1),)), w[:3, :1], (1, 1)),
         ]),
     ),
 )  # fmt: skip

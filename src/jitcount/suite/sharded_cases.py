@@ -13,6 +13,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jitcount.numerics.expected import MATMUL, REDUCTION, within
 from jitcount.numerics.rounding import Rounded
 from jitcount.suite.case import Case
+from jitcount.suite.composite_cases import training_step, training_step_by_hand
 from jitcount.suite.data import one_sign, spread, weights, whole
 from jitcount.suite.jitted import same_bits
 
@@ -37,11 +38,10 @@ def unless_divided_by(length: int) -> Callable[[], str]:
     return reason
 
 
-def _spread_out(values: np.ndarray, axis: int) -> jax.Array:
-    """An array that lies along all devices, also those of other processes."""
+def _spread_out(values: np.ndarray, axis: int | None) -> jax.Array:
+    """An array that lies along all devices, or whole on each, also those of other processes."""
     mesh = Mesh(np.array(jax.devices()), ("data",))
-    names = [None] * values.ndim
-    names[axis] = "data"  # type: ignore[call-overload]
+    names = ["data" if number == axis else None for number in range(values.ndim)]
     sharding = NamedSharding(mesh, PartitionSpec(*names))
     return jax.make_array_from_callback(values.shape, sharding, lambda index: values[index])
 
@@ -52,7 +52,7 @@ def _case(  # noqa: PLR0913
     claim: str,
     compute: Callable[..., jax.Array | Sequence[jax.Array]],
     data: Sequence[np.ndarray],
-    axes: Sequence[int],
+    axes: Sequence[int | None],
     expected: Callable[..., Expected | Sequence[Expected]],
 ) -> Case:
     """A case whose arrays lie along all devices, and whose results are whole on each."""
@@ -76,7 +76,7 @@ def _case(  # noqa: PLR0913
         program=run,
         expected=reference,
         compiles={"program": 1},
-        unsupported=unless_divided_by(data[0].shape[axes[0]]),
+        unsupported=unless_divided_by(data[0].shape[axes[0] or 0]),
     )
 
 
@@ -193,6 +193,25 @@ SHARDED_CASES = (
         expected=same_bits(
             lambda x: [x[_PLACES[:9]], x + np.bincount(_PLACES, minlength=64)[:, None]]
         ),
+    ),
+    _case(
+        id="sharded-mean-whole",
+        claim="means of 1,024 whole numbers along the axis that is spread",
+        compute=lambda x: [jnp.mean(x, 1), jnp.max(x, 1), jnp.mean(x)],
+        data=(whole(64, 1024, most=60, seed=18),),
+        axes=(1,),
+        expected=same_bits(lambda x: [x.mean(1), x.max(1), x.mean()]),
+    ),
+    _case(
+        id="sharded-training-step-whole",
+        claim="a step of two layers, with the batch spread: gradients are summed over all devices",
+        compute=training_step,
+        data=(
+            *(whole(64, 17, most=1, seed=19), whole(17, 33, most=1, seed=20)),
+            *(whole(33, 5, most=2, seed=21), whole(64, 5, most=1, seed=22)),
+        ),
+        axes=(0, None, None, 0),
+        expected=same_bits(training_step_by_hand),
     ),
     _case(
         id="sharded-sum",

@@ -171,6 +171,12 @@ def _sums_of_specials() -> list[Case]:
     ]
 
 
+_WHOLE_DTYPES = (
+    *("bool", "int8", "int32", "int64", "uint32"),
+    *("float16", "bfloat16", "float32", "float64", "complex64"),
+)
+
+
 def _sums_of_dtypes() -> list[Case]:
     cases = [
         case_of_call(
@@ -188,10 +194,10 @@ def _sums_of_dtypes() -> list[Case]:
         case_of_call(
             f"sum-whole-{dtype}",
             f"a sum of 1,000 whole numbers held as {dtype}: equal to the bit",
-            lambda dtype=dtype: (_ones_or_more(dtype), ones(24, dtype)),  # type: ignore[misc]
+            lambda dtype=dtype: (_ones_or_more(dtype), ones(24, _numpy(dtype))),  # type: ignore[misc]
             whole,
         )
-        for dtype in ("bool", "int8", "int32", "int64", "uint32", "float16", "float32", "float64")
+        for dtype in _WHOLE_DTYPES
     ]
     cases.append(
         case_of_call(
@@ -209,8 +215,11 @@ def _sums_of_dtypes() -> list[Case]:
 
 def _ones_or_more(dtype: str) -> np.ndarray:
     """Weights where the sum leaves room for them: 16-bit floats round it at the end."""
-    roomy = dtype not in {"bool", "int8", "float16"}
-    return weights(1_000, dtype) if roomy else ones(1_000, dtype)
+    if dtype in {"bool", "int8", "float16", "bfloat16"}:
+        return ones(1_000, _numpy(dtype))
+    if dtype == "complex64":
+        return (weights(1_000) + 1j * weights(1_000, seed=2)).astype(dtype)
+    return weights(1_000, dtype)
 
 
 def _numpy(dtype: str) -> np.dtype:

@@ -105,6 +105,7 @@ def complex_reduction(one: np.ndarray, other: np.ndarray) -> Expected:
 
 def whole(one: np.ndarray, other: np.ndarray) -> Expected:
     """Whole numbers, and floats whose partial sums are all representable."""
-    total = one.astype(np.float64).sum() + other.astype(np.float64).sum()
+    wide = np.complex128 if one.dtype.kind == "c" else np.float64
+    total = one.astype(wide).sum() + other.astype(wide).sum()
     dtype = np.int32 if one.dtype.kind in "bi" and one.dtype.itemsize < 8 else one.dtype
     return exactly(np.array(total, dtype))

@@ -31,6 +31,9 @@ _TABLES = [_filled(*shape) for shape in _SHAPES]
 # A factor of each counts: none is one.
 _FACTORS = np.exp2(np.sign(whole(9, 130, seed=2))) * np.sign(whole(9, 130, seed=3))
 _TIES = whole(9, 257, most=2, seed=4)
+# Each comes with its mirror image, in each row of 128: the means are 3.
+_HALF = whole(8, 64, most=60, seed=9)
+_AROUND_THREE = (np.concatenate([_HALF, -_HALF[:, ::-1]], 1) + 3).ravel()
 _WITH_NAN = np.where(np.arange(257) == 255, np.nan, _TIES).astype(np.float32)
 
 
@@ -54,6 +57,13 @@ REDUCTIONS = (
         lambda x: [jnp.mean(x, 0), jnp.mean(x, 1)],
         (whole(64, 1024, most=64, seed=5),),
         same_bits(lambda x: [x.mean(0), x.mean(1)]),
+    ),
+    jitted(
+        "var-whole",
+        "variances of 1,024 whole numbers around 3: all that is rounded is exact",
+        lambda x: [jnp.var(x), jnp.var(x.reshape(8, 128), 1), jnp.mean(x)],
+        (_AROUND_THREE,),
+        same_bits(lambda x: [x.var(), x.reshape(8, 128).var(1), x.mean()]),
     ),
     jitted(
         "prod-whole",

@@ -53,6 +53,21 @@ def test_what_needs_no_program_imports_no_jax(words: str, code: int) -> None:
             "zzz",
             "jitcount: error: no command is called 'zzz'; there are run, suite, compare, targets",
         ),
+        ("--verison", "jitcount: error: no option is called --verison; did you mean --version?"),
+        ("", "jitcount: error: which COMMAND? There are run, suite, compare, targets"),
+        (
+            "run --lvie x.py",
+            "jitcount run: error: no option is called --lvie; did you mean --live?",
+        ),
+        (
+            "suite --leger=x sum-10",
+            "jitcount suite: error: no option is called --leger; did you mean --ledger?",
+        ),
+        (
+            "suite --zzz",
+            "jitcount suite: error: no option is called --zzz; jitcount suite --help lists them",
+        ),
+        ("targets tpu", "jitcount targets: error: one argument too many: tpu"),
         (
             "run --max -1 x.py",
             "jitcount run: error: argument --max: '-1' is not a count of 0 or more",

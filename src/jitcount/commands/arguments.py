@@ -7,6 +7,7 @@ module that has the command's name, by its ``main``.
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,13 +19,23 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
+_CODES = "0 good, 1 a difference or a failure found, 2 bad usage"
+
+
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     """Read the arguments, by default the process's; ends the process where they cannot be meant."""
     parser = argparse.ArgumentParser(
-        prog="jitcount", description="Count, explain and price the compiles of a JAX program."
+        prog="jitcount",
+        description="Count, explain and price the compiles of a JAX program.",
+        **_ending(
+            "jitcount run train.py --epochs 3",
+            "jitcount run --target tpu:v5e -m package.train",
+            "jitcount suite --ledger here.json && jitcount compare there.json here.json",
+        ),
     )
     parser.add_argument("--version", action="version", version=f"jitcount {jitcount.__version__}")
-    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    parser.set_defaults(command="", parser=parser)
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     for add in (_add_run, _add_suite, _add_compare, _add_targets):
         add(commands)
     words = sys.argv[1:] if arguments is None else arguments
@@ -32,12 +43,35 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         nearest = did_you_mean(words[0], commands.choices)
         remedy = nearest or f"there are {', '.join(commands.choices)}"
         parser.error(f"no command is called {words[0]!r}; {remedy}")
-    asked = parser.parse_args(words)
+    asked, unknown = parser.parse_known_args(words)
+    if unknown:
+        _refuse(unknown[0], asked.parser)
+    if not asked.command:
+        parser.error(f"which COMMAND? There are {', '.join(commands.choices)}")
     if asked.command == "run":
         _require_script(asked)
     if asked.command == "compare" and len(asked.ledgers) < 2:
         asked.parser.error("compare needs two ledgers or more")
     return asked
+
+
+def _refuse(word: str, parser: argparse.ArgumentParser) -> None:
+    """End the process for a word that a command does not know."""
+    option = word.partition("=")[0]
+    if not option.startswith("-"):
+        parser.error(f"one argument too many: {word}")
+    known = ["--help", *re.findall(r"--[a-z][a-z-]*", parser.format_usage())]
+    nearest = did_you_mean(option, known)
+    parser.error(f"no option is called {option}; {nearest or f'{parser.prog} --help lists them'}")
+
+
+def _ending(*examples: str, codes: str = _CODES) -> dict[str, Any]:
+    """What help ends with: examples, and what the exit code says."""
+    lines = ["examples:", *(f"  {example}" for example in examples), "", f"exit code: {codes}"]
+    return {
+        "epilog": "\n".join(lines),
+        "formatter_class": argparse.RawDescriptionHelpFormatter,  # else argparse joins the lines
+    }
 
 
 def _add_run(commands: Any) -> None:
@@ -46,6 +80,12 @@ def _add_run(commands: Any) -> None:
         help="run a program, then show what it compiled and why",
         usage="jitcount run [--live] [--all] [--max N] [--ledger FILE] [--target T]... "
         "[--as-if T] [--redact] (SCRIPT | -m MODULE) [ARGS]...",
+        **_ending(
+            "jitcount run train.py --epochs 3",
+            "jitcount run --max 20 --ledger run.json -m package.train",
+            "jitcount run --target tpu:v5e --target cuda:h100 train.py",
+            codes="the program's own; 1 past --max; 2 bad usage",
+        ),
     )
     run.add_argument("--live", action="store_true", help="show each recompile as it happens")
     run.add_argument("--all", action="store_true", help="show each compile in a row of its own")
@@ -89,7 +129,14 @@ def _require_script(asked: argparse.Namespace) -> None:
 
 def _add_suite(commands: Any) -> None:
     suite = commands.add_parser(
-        "suite", help="run the suite's cases on the backend that JAX has here"
+        "suite",
+        help="run the suite's cases on the backend that JAX has here",
+        **_ending(
+            "jitcount suite --ledger here.json",
+            "jitcount suite 'sum-*' softmax",
+            "jitcount suite --as-if tpu:v5e --ledger as-if-tpu.json",
+            codes="0 all cases hold, 1 one does not, 2 bad usage",
+        ),
     )
     suite.add_argument("--ledger", type=Path, metavar="FILE", help="keep what it found")
     suite.add_argument("--bench", action="store_true", help="time cached calls too")
@@ -118,6 +165,11 @@ def _add_compare(commands: Any) -> None:
     compare = commands.add_parser(
         "compare",
         help="compare ledgers: results, within what floating point promises, and compiles",
+        **_ending(
+            "jitcount compare cpu.json gpu.json tpu.json",
+            'jitcount compare --markdown results/*.json >> "$GITHUB_STEP_SUMMARY"',
+            codes="0 no difference, 1 a difference, 2 bad usage or no ledger",
+        ),
     )
     form = compare.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print plain data, for other programs")
@@ -128,6 +180,8 @@ def _add_compare(commands: Any) -> None:
 
 def _add_targets(commands: Any) -> None:
     targets = commands.add_parser(
-        "targets", help="list the TPUs and GPUs that can be compiled for without having them"
+        "targets",
+        help="list the TPUs and GPUs that can be compiled for without having them",
+        **_ending("jitcount targets", codes="0 good, 2 bad usage"),
     )
     targets.set_defaults(command="targets", parser=targets)

@@ -46,7 +46,9 @@ def _count() -> None:
         from jitcount.commands.summary import Summary  # noqa: PLC0415 (it imports JAX)
 
         _summaries.append(Summary())
-    except (Exception, SystemExit) as error:  # noqa: BLE001 (the user's import must not fail)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001 (the user's import must not fail)
         _say(f"could not count: {type(error).__name__}: {error}")
 
 

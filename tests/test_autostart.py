@@ -124,7 +124,14 @@ def test_each_child_of_multiprocessing_shows_its_table_with_its_name(start: Path
 # --- Whatever is wrong with us, the program runs -------------------------------------------------
 
 
-@pytest.mark.parametrize("wrong", ["raise ImportError('no msgspec')", "raise SystemExit(7)"])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "raise ImportError('no msgspec')",
+        "raise SystemExit(7)",
+        "raise BaseException('of Rust, a panic is this')",
+    ],
+)
 def test_a_broken_dependency_breaks_no_import(start: Path, wrong: str) -> None:
     (start / "first" / "msgspec.py").write_text(wrong)
     done = run(start, "1")

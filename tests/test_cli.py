@@ -146,6 +146,10 @@ def test_the_ledger_and_the_exit_code_are_there_where_nothing_can_be_shown(tmp_p
     [
         (["run"], "jitcount run: error: run needs a SCRIPT, or -m and a MODULE"),
         (["run", "nowhere.py"], "jitcount run: error: no such file: nowhere.py"),
+        (
+            ["run", "x" * 300],
+            f"jitcount run: error: {'x' * 300}: cannot be read: File name too long",
+        ),
         (["run", "--max", "-1", "x.py"], "error: argument --max: "),
         (["run", "--target", "tpu:v9", __file__], "error: unknown target 'tpu:v9'; did you mean "),
     ],
@@ -207,6 +211,35 @@ def test_what_a_script_sets_before_it_imports_jax_holds(
     assert "float64 3 cpu\nTrue " in plain.stdout
     assert _without_mark(counted.stdout) == _without_mark(plain.stdout)
     assert (tmp_path / "o.json").exists()  # where the command was given, not where the script is
+
+
+QUEUE = """
+import atexit, sys
+import jax, numpy as np
+print("jax is there")
+from queue import mine
+atexit.register(print, "handler")
+jax.jit(mine)(np.ones(3, np.float32))
+sys.exit(3)
+"""
+
+
+def test_a_module_of_the_scripts_own_is_imported_by_the_script(tmp_path: Path) -> None:
+    (tmp_path / "queue.py").write_text("print('mine')\ndef mine(x): return x + 1\n")
+    (tmp_path / "train.py").write_text(QUEUE)
+    done = jitcount("run", "train.py", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (3, "jax is there\nmine\nhandler\n")
+    assert done.stderr.startswith("1 compile in ")
+
+
+def test_a_program_that_breaks_python_keeps_its_end(tmp_path: Path) -> None:
+    broken = QUEUE.replace("from queue import mine", "mine = abs").replace(
+        "sys.exit(3)", "sys.modules['jitcount.recorder.log'].len = None\nsys.exit(3)"
+    )
+    (tmp_path / "train.py").write_text(broken)
+    done = jitcount("run", "--ledger", "found.json", "train.py", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (3, "jax is there\nhandler\n")
+    assert done.stderr == "jitcount: could not tell: TypeError: 'NoneType' object is not callable\n"
 
 
 def _without_mark(text: str) -> str:

@@ -114,7 +114,9 @@ def _call_back() -> None:
     while _callbacks:
         try:
             _callbacks.pop(0)()
-        except (Exception, SystemExit):
+        except KeyboardInterrupt:
+            raise
+        except BaseException:  # also what a library in Rust raises as it panics
             import logging  # noqa: PLC0415 (most processes never need it for this)
 
             logging.getLogger("jitcount").debug("could not start with JAX", exc_info=True)

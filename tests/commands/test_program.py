@@ -164,6 +164,16 @@ def test_all_that_python_can_run_is_run(tmp_path: Path) -> None:
     assert "\n".join(filter(None, found)) == ""
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="has no named pipes")
+def test_a_script_is_read_from_a_pipe(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe.py"
+    os.mkfifo(pipe)
+    with running("-m", "jitcount", "run", "pipe.py", "a", cwd=tmp_path) as process:
+        pipe.write_text("import sys; print(sys.argv); sys.exit(7)")
+        assert process.communicate() == ("['pipe.py', 'a']\n", NOTHING)
+        assert process.returncode == 7
+
+
 _HERE = os.pathsep.join(dict.fromkeys(place for place in sys.path if place))
 
 

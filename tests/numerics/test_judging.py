@@ -111,8 +111,11 @@ def test_specials_must_be_where_they_should(found: float, expected: float, messa
 
 
 def test_of_nans_only_that_they_are_counts() -> None:
-    payload = np.array(0x7FC00001, np.uint32).view(np.float32)
-    assert judge(encode(payload), exactly(one(np.nan))).holds
+    for bits in 0x7FC00001, 0x7F800001:  # a quiet one, and one that signals: NumPy warns of it
+        payload = np.array(bits, np.uint32).view(np.float32)
+        assert judge(encode(payload), exactly(one(np.nan))).holds
+        assert judge(encode(payload), exactly(payload)).holds
+        assert not judge(encode(payload), SUM).holds
 
 
 def test_a_signalling_nan_is_judged_without_a_warning() -> None:

@@ -123,8 +123,15 @@ def _require_script(asked: argparse.Namespace) -> None:
         del asked.script[0]
     if not asked.script:
         asked.parser.error("run needs a SCRIPT, or -m and a MODULE")
-    if not asked.module and not Path(asked.script[0]).exists():
+    if asked.module:
+        return
+    try:
+        Path(asked.script[0]).stat()
+    except FileNotFoundError:
         asked.parser.error(f"no such file: {asked.script[0]}")
+    except (OSError, ValueError) as error:  # a name that is too long, a folder that is closed
+        reason = getattr(error, "strerror", None) or error
+        asked.parser.error(f"{asked.script[0]}: cannot be read: {reason}")
 
 
 def _add_suite(commands: Any) -> None:

@@ -105,12 +105,12 @@ def _run_script(words: list[str]) -> None:
     _begin_path(os.path.dirname(os.path.realpath(file)))  # noqa: PTH120
     names = _new_main()
     with io.open_code(file) as source:
-        code = pkgutil.read_code(source)  # of a .pyc
-        kind = importlib.machinery.SourcelessFileLoader
-        if code is None:
-            kind = importlib.machinery.SourceFileLoader  # type: ignore[assignment]
-            source.seek(0)
-            code = compile(source.read(), file, "exec", dont_inherit=True)
+        text = source.read()  # once: it may be a pipe
+    code = pkgutil.read_code(io.BytesIO(text))  # of a .pyc
+    kind = importlib.machinery.SourcelessFileLoader
+    if code is None:
+        kind = importlib.machinery.SourceFileLoader  # type: ignore[assignment]
+        code = compile(text, file, "exec", dont_inherit=True)
     names |= {"__loader__": kind("__main__", file), "__file__": file, "__cached__": None}
     try:
         exec(code, names)  # noqa: S102

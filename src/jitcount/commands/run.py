@@ -7,6 +7,7 @@ JAX. It ends when the program has ended, with its threads and its exit handlers.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -63,7 +64,8 @@ class _Run:
         ending = program.run(list(self._asked.script), is_module=self._asked.module)
         program.wait_for_threads()
         if self._counting is not None:
-            self._counting.before_exit_handlers()
+            with contextlib.suppress(Exception):  # whatever the program has done to Python
+                self._counting.before_exit_handlers()
         program.run_exit_handlers()
         if os.getpid() != self._process:  # a fork of the program; to tell is the first one's part
             return ending
@@ -78,7 +80,9 @@ class _Run:
         try:
             self._counting = self._new_counting()
             self._counting.begin()
-        except Exception as error:  # noqa: BLE001 (the program's own import must not fail)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # noqa: BLE001 (the program's own import must not fail)
             self._problem = f"could not count: {type(error).__name__}: {error}"
 
     def _new_counting(self) -> Counting:

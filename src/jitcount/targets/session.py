@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import os
-import queue
 import threading
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -23,6 +22,7 @@ from jitcount.targets.result import OnTarget
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from queue import SimpleQueue
 
     from jitcount.targets.names import Target
     from jitcount.targets.result import LeftOut
@@ -64,7 +64,7 @@ class Session:
         self._targets = targets
         self._keep_hlo = keep_hlo
         self._timeout = timeout
-        self._programs: queue.SimpleQueue[_Awaited | None] = queue.SimpleQueue()
+        self._programs: SimpleQueue[_Awaited | None] = _new_queue()
         self._changed = threading.Condition()
         self._results: list[Results] = []
         self._taken: dict[int, Results] = {}
@@ -221,6 +221,13 @@ class Session:
                 result = msgspec.structs.replace(result, left_out=program.left_out)
             program.results[result.target] = result
             self._done += 1
+
+
+def _new_queue() -> SimpleQueue[_Awaited | None]:
+    # Only where there are targets: JAX imports no `queue`, and a script may have one of its own.
+    import queue  # noqa: PLC0415
+
+    return queue.SimpleQueue()
 
 
 def _without_modules(portable: Portable) -> Portable:

@@ -342,7 +342,7 @@ def test_the_number_of_compiles_to_show_is_not_the_next_word(project: Project) -
     one = project.run("--compiles", "test_b.py")
     assert (one.returncode, "1 passed" in one.stdout) == (0, True), one.stdout + one.stderr
     assert "test_b.py::test_it" in one.stdout.partition(" compiles ")[2]
-    both = project.run("test_a.py", "--compiles", "sub/test_c.py", "--own")
+    both = project.run("--compiles", "sub/test_c.py", "test_a.py", "--own")
     assert "2 passed" in both.stdout, both.stdout + both.stderr
 
 

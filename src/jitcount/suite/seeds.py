@@ -56,7 +56,10 @@ def main(arguments: list[str] | None = None) -> int:
 def _in_a_process(first: int, count: int, cases: list[str], env: dict[str, str]) -> int:
     command = [sys.executable, "-m", "jitcount.suite.seeds", str(count), *cases]
     command += ["--from", str(first), "--alone"]
-    return subprocess.run(command, check=False, env=env).returncode  # noqa: S603
+    code = subprocess.run(command, check=False, env=env).returncode  # noqa: S603
+    if code < 0:  # else two that were ended could cancel out against alarms
+        print(f"seeds from {first} on were ended by signal {-code}", flush=True)  # noqa: T201
+    return code if code >= 0 else 1
 
 
 def _run(seeds: range, names: list[str]) -> int:

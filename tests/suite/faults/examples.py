@@ -20,6 +20,9 @@ _NEGATIVE = -np.abs(spread(130)) - np.float32(1)
 _NEGATIVE[-1] = -0.5
 _SPECIAL = floats(np.nan, 1, np.inf, 0)
 _TIES = floats(2, 1, 2, 0, 1)
+# The largest, in the fourth tile; and once more in the fifth.
+_PEAK = (np.arange(5_000) == 3_500).astype(np.float32)
+_TWICE = np.maximum(_PEAK, np.roll(_PEAK, 1_000))
 _INDICES = np.array([[0], [2], [2]], np.int32)
 _HIGHEST = lax.Precision.HIGHEST
 
@@ -54,6 +57,10 @@ def _conv() -> jax.Array:
     return lax.conv(x, kernel, (1,), "SAME", precision=_HIGHEST)
 
 
+def _conv_of_many() -> jax.Array:
+    return lax.conv(jnp.asarray(spread(1, 130, 5)), jnp.asarray(spread(2, 130, 3)), (1,), "SAME")
+
+
 _PRODUCT = spread(2, 12, 35, seed=3), spread(2, 35, 9, seed=4)
 
 
@@ -76,10 +83,12 @@ EXAMPLES: dict[str, list[Callable[[], Any]]] = {
         lambda: jnp.sum(_SPECIAL[1:]),
         lambda: jnp.sum(floats(np.inf, -np.inf)),
         lambda: jnp.sum(np.arange(300, dtype=np.int32)),
+        lambda: jnp.sum(np.array([2**24 + 1, 1, 1], np.int32)),
+        lambda: jnp.sum(_LONG[:255]),
         lambda: jax.jit(jnp.sum)(_spread_out(spread(16 * jax.device_count()))),
     ],
     "dot_general": [_batched, _spread_product],
-    "conv_general_dilated": [_conv],
+    "conv_general_dilated": [_conv, _conv_of_many],
     "cumsum": [lambda: jnp.cumsum(_LONG)],
     "div": [lambda: lax.div(_LONG, _LONG + np.float32(1))],
     "add": [
@@ -99,25 +108,47 @@ EXAMPLES: dict[str, list[Callable[[], Any]]] = {
         name: [lambda function=function: function(np.abs(_LONG))]  # type: ignore[misc]
         for name, function in {
             "exp2": lax.exp2, "log": lax.log, "log1p": lax.log1p, "sin": lax.sin,
-            "cos": lax.cos, "tanh": lax.tanh, "sqrt": lax.sqrt, "rsqrt": lax.rsqrt,
+            "cos": lax.cos, "tanh": lambda x: lax.tanh(x / 1000),
+            "sqrt": lax.sqrt, "rsqrt": lax.rsqrt,
         }.items()
     },
-    "exp": [lambda: lax.exp(floats(0.3, 1000))],
+    "exp": [lambda: lax.exp(floats(0.3, 1000)), lambda: lax.exp(floats(-30))],
     "integer_pow": [lambda: lax.integer_pow(_LONG, 3)],
     "square": [lambda: lax.square(_LONG)],
-    "reduce_max": [lambda: jnp.max(_NEGATIVE), lambda: jnp.max(_SPECIAL)],
-    "reduce_min": [lambda: jnp.min(-_NEGATIVE), lambda: jnp.min(_SPECIAL)],
-    "argmax": [lambda: jnp.argmax(_NEGATIVE), lambda: jnp.argmax(_TIES)],
-    "argmin": [lambda: jnp.argmin(-_NEGATIVE), lambda: jnp.argmin(-_TIES)],
+    "reduce_max": [
+        lambda: jnp.max(_NEGATIVE), lambda: jnp.max(_SPECIAL), lambda: jnp.max(_PEAK)
+    ],
+    "reduce_min": [
+        lambda: jnp.min(-_NEGATIVE), lambda: jnp.min(_SPECIAL), lambda: jnp.min(-_PEAK)
+    ],
+    "reduce_or": [lambda: jnp.any(_PEAK > 0)],
+    "reduce_and": [lambda: jnp.all(_PEAK == 0)],
+    "reduce_prod": [lambda: jnp.prod(_PEAK + 1)],
+    "argmax": [
+        lambda: jnp.argmax(_NEGATIVE), lambda: jnp.argmax(_TIES), lambda: jnp.argmax(_TWICE)
+    ],
+    "argmin": [
+        lambda: jnp.argmin(-_NEGATIVE), lambda: jnp.argmin(-_TIES), lambda: jnp.argmin(-_TWICE)
+    ],
+    "cummax": [lambda: lax.cummax(-jnp.arange(1_500))],
+    "cummin": [lambda: lax.cummin(jnp.arange(1_500))],
+    "cond": [lambda: lax.cond(_TIES[0] > 1, jnp.negative, jnp.abs, _TIES)],
     "transpose": [lambda: lax.transpose(_TABLE, (1, 0))],
     "concatenate": [lambda: lax.concatenate([_TIES, _SPECIAL], 0)],
-    "gather": [lambda: _gather(_TIES)],
-    "scatter": [lambda: jnp.zeros(5).at[_INDICES].set(1.0)],
+    "gather": [lambda: _gather(_TIES), lambda: jnp.arange(70_000)[np.array([1, 69_000])]],
+    "scatter": [
+        lambda: jnp.zeros(5).at[_INDICES].set(1.0),
+        lambda: jnp.zeros(70_000).at[np.array([1, 69_000])].set(1.0),
+    ],
     "scatter-add": [lambda: jnp.zeros(5).at[_INDICES[:, 0]].add(floats(1, 2, 3))],
     "scatter-mul": [lambda: jnp.ones(5).at[_INDICES[:, 0]].multiply(floats(1, 2, 3))],
     "dynamic_slice": [lambda: lax.dynamic_slice(_LONG, (np.int32(3),), (4,))],
     "dynamic_update_slice": [lambda: lax.dynamic_update_slice(_LONG, _TIES, (np.int32(3),))],
-    "sort": [lambda: _sorted(_TIES), lambda: lax.sort(jnp.asarray(_LONG))],
+    "sort": [
+        lambda: _sorted(_TIES),
+        lambda: lax.sort(jnp.asarray(_LONG)),
+        lambda: lax.sort(jnp.asarray(spread(2_500))),
+    ],
     "top_k": [lambda: lax.top_k(_TIES, 3)],
     "scan": [lambda: lax.scan(lambda c, x: (c / 2 + x, c), np.float32(0), _TIES)],
     "max": [lambda: lax.max(_SPECIAL, floats(2, 2, 2, 2))],

@@ -34,7 +34,7 @@ def test_there_are_faults_of_every_family() -> None:
     assert len({fault.id for fault in FAULTS}) == len(FAULTS) >= 40
     families = [fault.family for fault in FAULTS]
     assert list(dict.fromkeys(families)) == [
-        "precision", "structure", "order", "logic", "sharding", "time",
+        "precision", "structure", "length", "order", "logic", "sharding", "time",
     ]  # fmt: skip
     assert all(fault.about and fault.primitives for fault in FAULTS)
 

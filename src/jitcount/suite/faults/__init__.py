@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from jitcount.suite.faults.length import LENGTH
 from jitcount.suite.faults.logic import LOGIC
 from jitcount.suite.faults.order import ORDER
 from jitcount.suite.faults.precision import PRECISION
@@ -11,6 +12,6 @@ from jitcount.suite.faults.structure import STRUCTURE
 
 FAULTS = tuple(
     fault
-    for family in (PRECISION, STRUCTURE, ORDER, LOGIC, SHARDING, TIME)
+    for family in (PRECISION, STRUCTURE, LENGTH, ORDER, LOGIC, SHARDING, TIME)
     for fault in family.faults
 )

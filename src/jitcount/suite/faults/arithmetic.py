@@ -30,6 +30,12 @@ def is_float32(*arrays: Array) -> bool:
     return all(x.dtype == jnp.float32 for x in arrays)
 
 
+def is_highest(precision: Any) -> bool:
+    """Whether a product was asked for in all of float32."""
+    each = precision if isinstance(precision, tuple) else (precision,)
+    return lax.Precision.HIGHEST in each
+
+
 def may_combine(x: Array) -> bool:
     """Whether a collective or a scatter may add with this: XLA takes nothing else in there."""
     return not x.ndim

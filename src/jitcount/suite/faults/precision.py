@@ -16,6 +16,7 @@ from jitcount.suite.faults.arithmetic import (
     by_parts,
     is_float,
     is_float32,
+    is_highest,
     may_combine,
     one_ulp_nearer_to_zero,
     rounded,
@@ -118,15 +119,9 @@ _fault("dot-in-float16", "a product adds up in float16", "dot_general")(_dot_add
 # --- What is multiplied -------------------------------------------------------------------------
 
 
-def _is_highest(precision: Any) -> bool:
-    """Whether a product was asked for in all of float32."""
-    each = precision if isinstance(precision, tuple) else (precision,)
-    return lax.Precision.HIGHEST in each
-
-
 def _factors_in(form: tuple[int, int]) -> Callable[..., Array]:
     def multiplied(original: Any, a: Array, b: Array, *, precision: Any, **more: Any) -> Array:
-        if _is_highest(precision):
+        if is_highest(precision):
             a, b = rounded(a, form), rounded(b, form)
         return original(a, b, precision=precision, **more)
 

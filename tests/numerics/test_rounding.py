@@ -14,6 +14,7 @@ from hypothesis.extra import numpy as arrays
 from jitcount.numerics.rounding import Rounded
 from jitcount.numerics.ulps import LIKELY, POSSIBLE
 from jitcount.numerics.units import gamma
+from jitcount.suite.data import spread
 
 FLOATS = st.floats(width=32, min_value=-1e6, max_value=1e6)
 VECTORS = arrays.arrays(np.float32, st.integers(1, 40), elements=FLOATS)
@@ -46,6 +47,13 @@ def test_the_bound_of_a_sum_is_the_standard_one() -> None:
     bound = float(Rounded.exactly(values).sum().errors)
     standard = gamma(1000, "float32") * math.fsum(np.abs(values).tolist())
     assert standard <= bound <= standard * 1.001
+
+
+def test_the_reference_of_a_very_long_sum_is_as_good_as_the_exact_one() -> None:
+    values = spread(3_000_001)
+    total = Rounded.exactly(values).sum()
+    exact, size = math.fsum(values.tolist()), math.fsum(np.abs(values).tolist())
+    assert abs(float(total.values) - exact) < 2.0**-46 * size < 2.0**-20 * float(total.likely)
 
 
 def softmax(x: np.ndarray) -> np.ndarray:

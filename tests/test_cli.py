@@ -147,6 +147,14 @@ def test_the_ledger_and_the_exit_code_are_there_where_nothing_can_be_shown(tmp_p
         (["run"], "jitcount run: error: run needs a SCRIPT, or -m and a MODULE"),
         (["run", "nowhere.py"], "jitcount run: error: no such file: nowhere.py"),
         (
+            ["run", "a\x1b[2J\r\nb.py"],
+            r"jitcount run: error: no such file: a\x1b[2J\r\nb.py",
+        ),
+        (
+            ["compare", "a", "b", "--c\n\x07"],
+            r"jitcount compare: error: no option is called --c\n\x07; jitcount compare --help",
+        ),
+        (
             ["run", "x" * 300],
             f"jitcount run: error: {'x' * 300}: cannot be read: File name too long",
         ),

@@ -203,6 +203,15 @@ def test_a_folder_that_may_not_be_written_to_is_one_line_before_the_run(
     assert "\n" not in str(raised.value)
 
 
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may do all")
+def test_a_file_that_is_write_protected_is_left_as_it_is(tmp_path: Path, ledger: Ledger) -> None:
+    path = tmp_path / "ledger.json"
+    write_ledger(path, ledger)
+    path.chmod(0o400)
+    for refused in refusal(require_replaceable, path, LEDGER), refusal(write_ledger, path, ledger):
+        assert refused == f"{path}: cannot be written: it is write-protected"
+
+
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes with names are of POSIX")
 def test_pipes_and_devices_are_refused_for_reading_and_for_writing(
     tmp_path: Path, ledger: Ledger

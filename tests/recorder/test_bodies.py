@@ -163,7 +163,7 @@ def test_what_other_tasks_compile_while_it_waits_is_not_its_doing() -> None:
     assert asyncio.run(work()) == [2.0, 2.0, 2.0]
 
 
-@pytest.mark.parametrize("start", ["task", "thread", "await"])
+@pytest.mark.parametrize("start", ["task", "thread", "pool", "await"])
 def test_what_a_coroutine_starts_belongs_to_it(start: str) -> None:
     async def compile_later() -> None:
         await asyncio.sleep(0)
@@ -175,6 +175,8 @@ def test_what_a_coroutine_starts_belongs_to_it(start: str) -> None:
             await asyncio.gather(compile_later())
         elif start == "thread":
             await asyncio.to_thread(step, arr(4))
+        elif start == "pool":
+            await asyncio.get_running_loop().run_in_executor(None, step, arr(4))
         else:
             await compile_later()
 
@@ -254,6 +256,26 @@ async def streaming(*lengths: int) -> AsyncIterator[int]:
         await asyncio.sleep(0)
         step(arr(length))
         yield length
+
+
+def test_what_a_pool_compiles_while_an_asynchronous_generator_waits_belongs_to_it() -> None:
+    async def pool(length: int) -> None:
+        await asyncio.get_running_loop().run_in_executor(None, step, arr(length))
+
+    @jitcount.max_compiles(1)
+    async def body() -> AsyncIterator[int]:
+        yield 1
+        await pool(3)
+        yield 2
+        await pool(4)
+
+    async def work() -> None:
+        async for number in body():
+            await pool(10 + number)  # its consumer's doing
+
+    with pytest.raises(jitcount.RecompileError) as raised:
+        asyncio.run(work())
+    assert raised.value.signature == ("float32[4]",)
 
 
 def test_an_asynchronous_generator_is_guarded_in_its_steps_only() -> None:

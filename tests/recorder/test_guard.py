@@ -312,10 +312,12 @@ def test_a_function_stands_for_its_name(function: Any, given: Any, name: str) ->
     assert f"allows no compile of {name} here" in str(raised.value)
 
 
-def test_what_is_no_function_is_refused() -> None:
+@pytest.mark.parametrize("function", [3, ""])
+def test_what_is_no_function_is_refused(function: Any) -> None:
     with pytest.raises(TypeError) as raised:
-        jitcount.max_compiles(0, 3)  # type: ignore[arg-type]
-    assert str(raised.value) == "max_compiles takes a function or its name; function is 3"
+        jitcount.max_compiles(0, function)
+    said = f"max_compiles takes a function or its name; function is {function!r}"
+    assert str(raised.value) == said
 
 
 # --- The error, elsewhere -------------------------------------------------------------------------

@@ -10,10 +10,11 @@ import argparse
 import re
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import jitcount
 from jitcount._nearest import did_you_mean
+from jitcount.observe.visible import encoding_of, spelled, visible
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,9 +23,16 @@ if TYPE_CHECKING:
 _CODES = "0 good, 1 a difference or a failure found, 2 bad usage"
 
 
+class _Parser(argparse.ArgumentParser):
+    """Refuses in one line, whatever the words that it names hold."""
+
+    def error(self, message: str) -> NoReturn:
+        super().error(spelled(visible(message), encoding_of(sys.stderr)))
+
+
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     """Read the arguments, by default the process's; ends the process where they cannot be meant."""
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="jitcount",
         description="Count, explain and price the compiles of a JAX program.",
         **_ending(

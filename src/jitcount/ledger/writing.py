@@ -60,6 +60,8 @@ def _require_writable(target: Path) -> None:
     folder = next(parent for parent in target.absolute().parents if parent.exists())
     if not os.access(folder, os.W_OK | os.X_OK):
         raise PermissionError(errno.EACCES, f"nothing may be written to {folder}")
+    if target.exists() and not os.access(target, os.W_OK):  # it could be replaced all the same
+        raise PermissionError(errno.EACCES, "it is write-protected")
 
 
 def target_of(path: Path) -> Path:

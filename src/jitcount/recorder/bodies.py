@@ -1,7 +1,8 @@
 """Functions that are left and entered again: generators, coroutines and asynchronous generators.
 
 What a caller does between two steps of such a body, or another task, is not the body's doing. A run
-of it is under way from its first step to its last, and inside of its steps only.
+of it is under way from its first step to its last, and inside of its steps only. While it waits,
+though, a thread may be at work for it: that is told to the run, too.
 """
 
 from __future__ import annotations
@@ -17,17 +18,28 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
 
-class Begin(Protocol):
-    """Begins a run, and ends it with the block; gives what stands around each of its steps."""
+class Step(Protocol):
+    """What stands around each step of a run."""
 
-    def __call__(self) -> AbstractContextManager[AbstractContextManager[object]]:
+    def __enter__(self) -> object: ...
+
+    def __exit__(self, *error: object) -> None: ...
+
+    def waiting(self) -> AbstractContextManager[object]:
+        """Stands around steps between which the body waits for others, and nobody for the body."""
+
+
+class Begin(Protocol):
+    """Begins a run, and ends it with the block; gives what stands around its steps."""
+
+    def __call__(self) -> AbstractContextManager[Step]:
         """Begin."""
 
 
 class _Steps:
     """What is sent into a body, or thrown, each time within `step`."""
 
-    def __init__(self, inner: Any, step: AbstractContextManager[object]) -> None:
+    def __init__(self, inner: Any, step: Step) -> None:
         self._inner = inner
         self._step = step
 
@@ -68,7 +80,8 @@ def _coroutine(body: Callable[..., Any], begin: Begin) -> Callable[..., Any]:
         with begin() as step:
             with step:
                 inner = body(*args, **kwargs)
-            return await _Steps(inner.__await__(), step)
+            with step.waiting():
+                return await _Steps(inner.__await__(), step)
 
     return guarded
 
@@ -77,7 +90,7 @@ def awaited(coroutine: Any, begin: Begin) -> Any:
     """The same for a coroutine that a plain function has returned."""
 
     async def guarded() -> Any:
-        with begin() as step:
+        with begin() as step, step.waiting():
             return await _Steps(coroutine.__await__(), step)
 
     guarded.__name__, guarded.__qualname__ = coroutine.__name__, coroutine.__qualname__
@@ -110,13 +123,15 @@ def _async_generator(body: Callable[..., Any], begin: Begin) -> Callable[..., An
             following = _first(inner)
             while True:
                 try:
-                    item = await _Steps(following.__await__(), step)
+                    with step.waiting():
+                        item = await _Steps(following.__await__(), step)
                 except StopAsyncIteration:
                     return
                 try:
                     sent = yield item
                 except GeneratorExit:
-                    await _Steps(inner.aclose().__await__(), step)
+                    with step.waiting():
+                        await _Steps(inner.aclose().__await__(), step)
                     raise
                 except BaseException as error:  # noqa: BLE001 (thrown in, for the body)
                     following = inner.athrow(error)

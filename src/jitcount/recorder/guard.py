@@ -70,7 +70,8 @@ class max_compiles:  # noqa: N801 (reads as a verb, like `record`)
 
     As a decorator it counts each call of the function anew. Of a generator, a coroutine (``async
     def``) or an asynchronous generator, it guards the steps of the body from the first to the last,
-    with the tasks that these start, and not what others do between them.
+    with the tasks that these start, and not what others do between them. While a coroutine waits,
+    other threads are guarded as in a block: one of them may be at work for it.
 
     >>> import jax, jitcount, numpy as np
     >>> double = jax.jit(lambda x: 2 * x)
@@ -208,6 +209,7 @@ class _Run(_Block):
         super().__init__(rule)
         self._number = next(_run_numbers)
         self._is_in_a_step = False
+        self._is_waiting = False
 
     def __enter__(self) -> None:
         self._thread = threading.get_ident()
@@ -218,8 +220,19 @@ class _Run(_Block):
         self._is_in_a_step = False
         _inside_of.set(tuple(other for other in _inside_of.get() if other != self._number))
 
+    @contextlib.contextmanager
+    def waiting(self) -> Iterator[None]:
+        """The body awaits something, and none of its steps is made."""
+        self._is_waiting = True
+        try:
+            yield
+        finally:
+            self._is_waiting = False
+
     def _concerns(self, observation: Observation) -> bool:
         is_inside = self._is_in_a_step or self._number in _inside_of.get()
+        if self._is_waiting and threading.get_ident() != self._thread:
+            is_inside = True  # a pool's thread (`run_in_executor`) knows not for whom it works
         return is_inside and super()._concerns(observation)
 
 
@@ -230,7 +243,7 @@ def _require_count(limit: object) -> None:
 
 def _name_of(function: object) -> str | None:
     """The name that JAX has for a function, as it stands in a log."""
-    if function is None or isinstance(function, str):
+    if function is None or (isinstance(function, str) and function):
         return function
     if not callable(function):
         raise TypeError(f"max_compiles takes a function or its name; function is {function!r}")

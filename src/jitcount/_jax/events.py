@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any
 
 from jax import monitoring
@@ -51,6 +52,7 @@ NAMELESS = frozenset({"_fun", "<unnamed function>", "<unnamed wrapped function>"
 """What JAX calls callable objects, and what `jax.pmap` maps."""
 
 
+@functools.lru_cache(maxsize=1024)
 def function_in(name: str) -> str:
     """The function's name in JAX's name of what it traces, lowers or compiles.
 
@@ -109,7 +111,10 @@ def unregister(listener: Listener) -> None:
 
 def is_registered(listener: Listener) -> bool:
     """Whether JAX still has all of it: `clear_event_listeners` takes it away."""
-    return all(_has(kind, callback) for kind, callback in listener.items())
+    for kind, callback in listener.items():  # asked three times a compile: no generator
+        if not _has(kind, callback):
+            return False
+    return True
 
 
 # JAX gives copies of two of these lists, and none of the third. In a release that renames one, what
@@ -129,4 +134,4 @@ def _has(kind: str, callback: Callable[..., None]) -> bool:
     registered = getattr(_monitoring, _LISTS[kind], None)
     if registered is None:
         return (kind, callback) in _told
-    return any(one is callback for one in registered)
+    return callback in registered

@@ -104,16 +104,19 @@ class _Layout:
             del self.latest[key]
         return dropped
 
+    def hardly_different(self, program: Program) -> Program | None:
+        """One of the same places that is identical, or the latest, if it differs in one thing.
+
+        No other one can be nearer, nor can one of another layout.
+        """
+        identical = self.latest.get(program.numbers.tobytes())
+        if identical is not None:
+            return identical
+        latest = self.programs[-1]
+        return latest if differ_in_little(latest, program) else None
+
     def nearest(self, program: Program) -> list[Program]:
         """The programs that differ least, the latest first."""
-        if not self.programs:
-            return []
-        if program.places is self.places or program.places == self.places:
-            identical = self.latest.get(program.numbers.tobytes())
-            if identical is not None:
-                return [identical]
-            if differ_in_little(self.programs[-1], program):
-                return [self.programs[-1]]
         rows, numbers = self._common(program)
         self._fill()
         end = self.first + self.filled
@@ -223,11 +226,14 @@ class History:
         if group is None:
             return ()
         layout = group.layouts.get(program.places)
-        found = layout.nearest(program) if layout is not None else []
-        if found:
-            nearest = found[0]
-            if nearest.is_like(program) or differ_in_little(nearest, program):
-                return (nearest,)
+        found: list[Program] = []
+        if layout is not None:
+            hardly_different = layout.hardly_different(program)
+            if hardly_different is not None:
+                return (hardly_different,)
+            found = layout.nearest(program)
+            if differ_in_little(found[0], program):
+                return (found[0],)
         others = [other for other in reversed(group.layouts.values()) if other is not layout]
         for other in others[:_LAYOUTS_SEARCHED]:
             found += other.nearest(program)

@@ -52,9 +52,11 @@ class Ear:
 
         self._lines = (
             Lines(events.COMPILE_LOGGER, self._stay, self._on_compile_line),
-            Lines(events.DISK_LOGGER, self._stay, self._on_disk_line),
             Lines(events.PHASE_LOGGER, self._stay),
         )
+        self._disk_lines = Lines(events.DISK_LOGGER, self._stay, self._on_disk_line)
+        """For guards alone: JAX writes four lines a compile there, where they are wanted."""
+
         self._listener: events.Listener = {
             "scalar": self._on_begin,
             "event": self._on_event,
@@ -70,6 +72,7 @@ class Ear:
         is_heard = audience.has_listeners or audience.has_guards or audience.has_takers
         for lines in self._lines:
             lines.hear(wanted=is_heard)
+        self._disk_lines.hear(wanted=audience.has_guards)
         if not audience.has_takers:
             self._modules.clear()
 
@@ -96,7 +99,7 @@ class Ear:
     def paused(self) -> Iterator[None]:
         """JAX as it is without jitcount, for a block: what benchmarks compare with."""
         events.unregister(self._listener)
-        for lines in self._lines:
+        for lines in (*self._lines, self._disk_lines):
             lines.hear(wanted=False)
         try:
             yield

@@ -149,4 +149,4 @@ class Lowerings:
 
 
 def _same(one: Sequence[Any] | None, other: Sequence[Any] | None) -> bool:
-    return one is None or other is None or list(one) == list(other)
+    return one is other or one is None or other is None or list(one) == list(other)

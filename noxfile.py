@@ -186,15 +186,21 @@ def run_suite(
     session.run("jitcount", "suite", "--ledger", str(ledger), *arguments, env=env)
 
 
+# The benchmarks that every backend runs; the others have sessions of their own.
+EVERYWHERE = ("calls", "ratios", "compare")
+
+
 def run_benchmarks(session: nox.Session, backend: Backend) -> None:
-    """Run the benchmarks on a backend, keep their figures as JSON and close with a table."""
+    """Run the benchmarks on a backend, keep their figures as JSON and close with a table.
+
+    It fails where a limit does not hold.
+    """
     require_device(session, backend)
     install(session, backend)
     RESULTS.mkdir(exist_ok=True)
     figures = RESULTS / f"bench-{backend.name}.json"
     session.run(
-        "pytest", "benchmarks", "--ignore=benchmarks/test_plugin.py",
-        "--ignore=benchmarks/test_targets.py", "--quiet",
+        "pytest", *(f"benchmarks/test_{name}.py" for name in EVERYWHERE), "--quiet",
         "--benchmark-columns=min,median,iqr,rounds", f"--benchmark-json={figures}",
         *session.posargs,
         env=environment(backend),
@@ -299,13 +305,23 @@ def attack(session: nox.Session) -> None:
 
 
 def run_apart(session: nox.Session, name: str) -> None:
-    """Run one file of benchmarks that is not for every backend, and close with its ratios."""
+    """Run one file of benchmarks that is not for every backend, and close with its ratios.
+
+    It fails where a limit does not hold.
+    """
     RESULTS.mkdir(exist_ok=True)
     figures = RESULTS / f"bench-{name}.json"
     env = environment(BACKENDS["cpu"])
     command = ("pytest", f"benchmarks/test_{name}.py", "--quiet", f"--benchmark-json={figures}")
     session.run(*command, *session.posargs, env=env)
     session.run("python", "benchmarks/summary.py", str(figures), env=env)
+
+
+@nox.session(name="bench-overheads", default=False)
+def bench_overheads(session: nox.Session) -> None:
+    """Hold compiles with jitcount, and with its neighbours, against bare ones, on the CPU."""
+    install(session, BACKENDS["cpu"], *group("neighbours"))
+    run_apart(session, "overheads")
 
 
 @nox.session(name="bench-plugin", default=False)

@@ -1,74 +1,119 @@
-"""Two sides, measured side by side in one run.
+"""Two sides, measured side by side in one run, in seconds of the processor.
 
-A machine that others use is slow for a second and fast for the next. So the two sides take turns,
-a few calls each. Others only ever add time: each side is represented by its lower quartile.
+A machine that others use is slow for a second and fast for the next: by the clock, the same run
+says 1.00 and then 1.06. So the time is that of the processor, the sides take turns, and the ratio
+is the median over all rounds. There are as many as it takes to know it to `PRECISION`: then two
+runs agree to 0.01. A run that does not get there says so, and its limit does not hold.
 """
 
 from __future__ import annotations
 
+import math
 import statistics
 import time
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from pytest_benchmark.fixture import BenchmarkFixture
 
     Call = Callable[[], object]
+    Side = Callable[[], float]
 
-_PAIRS = 400
+PRECISION = 0.0025
+"""The standard error that is small enough: of 100 pairs of runs, 99 then agree to 0.01."""
+
 _CALLS = 50
 
 
 def seconds_for(call: Call, calls: int = _CALLS) -> float:
-    begin = time.perf_counter()
+    """Seconds of the processor, in all threads of the process."""
+    begin = time.process_time()
     for _ in range(calls):
         call()
-    return time.perf_counter() - begin
+    return time.process_time() - begin
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """One side against another, and the most that it may be."""
+
+    name: str
+    above: str
+    below: str
+    limit: float | None = None
 
 
 def keep_ratio(
     benchmark: BenchmarkFixture, name: str, limit: float | None, numerator: Call, denominator: Call
 ) -> None:
     """Keep the ratio of two calls that compile nothing."""
-    keep_ratio_of_seconds(
-        benchmark,
-        name,
-        limit,
-        lambda: seconds_for(numerator),
-        lambda: seconds_for(denominator),
-        pairs=_PAIRS,
-    )
+    sides = {"above": lambda: seconds_for(numerator), "below": lambda: seconds_for(denominator)}
+    keep_ratios(benchmark, sides, [Ratio(name, "above", "below", limit)], most=2000)
 
 
-def keep_ratio_of_seconds(  # noqa: PLR0913
+def keep_ratios(
     benchmark: BenchmarkFixture,
-    name: str,
-    limit: float | None,
-    numerator: Callable[[], float],
-    denominator: Callable[[], float],
+    sides: dict[str, Side],
+    ratios: Sequence[Ratio],
     *,
-    pairs: int,
-    warmups: int = 5,
+    most: int,
+    fewest: int = 40,
 ) -> None:
-    """Let the benchmark time pairs of both sides, and keep the ratio in its figures."""
-    above: list[float] = []
-    below: list[float] = []
+    """Let the sides take turns until their ratios are known, and keep these in the figures.
 
-    def pair() -> None:
-        if len(above) % 2:
-            above.append(numerator())
-            below.append(denominator())
-        else:
-            below.append(denominator())
-            above.append(numerator())
+    Args:
+        benchmark: pytest-benchmark's fixture.
+        sides: by name, what gives seconds.
+        ratios: which of them are compared.
+        most: how many rounds there are at the most, however far from known.
+        fewest: how many there are at the least, and where no ratio has a limit.
+    """
+    for seconds in sides.values():  # what is slow only once
+        seconds()
+    rounds: list[dict[str, float]] = []
 
-    benchmark.pedantic(pair, rounds=pairs, warmup_rounds=warmups)
-    benchmark.extra_info.update(
-        name=name, ratio=_lower_quartile(above) / _lower_quartile(below), limit=limit
-    )
+    def measure() -> None:
+        while len(rounds) < fewest or (len(rounds) < most and _is_unknown(rounds, ratios)):
+            rounds.append(_one_round(sides, len(rounds)))
+
+    benchmark.pedantic(measure, rounds=1)
+    benchmark.extra_info["ratios"] = [
+        asdict(ratio)
+        | {
+            "ratio": statistics.median(found := _found(rounds, ratio)),
+            "error": error_of(found),
+            "rounds": len(rounds),
+        }
+        for ratio in ratios
+    ]
 
 
-def _lower_quartile(seconds: list[float]) -> float:
-    return statistics.quantiles(seconds, n=4)[0]
+def _one_round(sides: dict[str, Side], number: int) -> dict[str, float]:
+    """Each side once; another one begins each time, since what runs first warms the caches."""
+    names = list(sides)
+    first = number % len(names)
+    return {name: sides[name]() for name in names[first:] + names[:first]}
+
+
+def _is_unknown(rounds: Sequence[dict[str, float]], ratios: Sequence[Ratio]) -> bool:
+    """Whether a ratio that has a limit could come out otherwise in another run."""
+    judged = (ratio for ratio in ratios if ratio.limit is not None)
+    return any(error_of(_found(rounds, ratio)) > PRECISION for ratio in judged)
+
+
+def _found(rounds: Sequence[dict[str, float]], ratio: Ratio) -> list[float]:
+    return [seconds[ratio.above] / seconds[ratio.below] for seconds in rounds]
+
+
+def error_of(ratios: Sequence[float]) -> float:
+    """The standard error of their median, from their spread: outliers do not count.
+
+    >>> error_of([1.0] * 10), round(error_of([0.9, 1.0, 1.1] * 100), 3)
+    (0.0, 0.011)
+    """
+    middle = statistics.median(ratios)
+    spread = 1.4826 * statistics.median(abs(ratio - middle) for ratio in ratios)
+    return math.sqrt(math.pi / 2) * spread / math.sqrt(len(ratios))

@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from typing import TYPE_CHECKING
 
 import pytest
 
-from ratios import keep_ratio_of_seconds
+from ratios import Ratio, keep_ratios
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,10 +28,12 @@ def test_step(number):
 
 
 def seconds_of_run(project: Path, *arguments: str) -> float:
+    """Seconds of the processor, of all threads of a run and of all that it starts."""
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments]
-    begin = time.perf_counter()
+    begin = os.times()
     subprocess.run(command, cwd=project, env=os.environ, capture_output=True, check=True)  # noqa: S603
-    return time.perf_counter() - begin
+    end = os.times()
+    return end.children_user + end.children_system - begin.children_user - begin.children_system
 
 
 @pytest.mark.benchmark(group="ratio")
@@ -40,27 +41,21 @@ def test_counting_a_suite(benchmark: BenchmarkFixture, tmp_path: Path) -> None:
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
     (tmp_path / "test_suite.py").write_text(SUITE)
     counting = ("--compile-ledger=ledger.json", "--compile-isolation=none")
-    keep_ratio_of_seconds(
-        benchmark,
-        "200 tests, counted / without the plugin",
-        1.02,
-        lambda: seconds_of_run(tmp_path, *counting),
-        lambda: seconds_of_run(tmp_path, "-p", "no:jitcount"),
-        pairs=5,
-        warmups=1,
-    )
+    sides = {
+        "counted": lambda: seconds_of_run(tmp_path, *counting),
+        "without": lambda: seconds_of_run(tmp_path, "-p", "no:jitcount"),
+    }
+    ratio = Ratio("200 tests, counted / without the plugin", "counted", "without", 1.02)
+    keep_ratios(benchmark, sides, [ratio], most=30, fewest=8)
 
 
 @pytest.mark.benchmark(group="ratio")
 def test_starting_without_jax(benchmark: BenchmarkFixture, tmp_path: Path) -> None:
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
     (tmp_path / "test_empty.py").write_text("def test(): pass\n")
-    keep_ratio_of_seconds(
-        benchmark,
-        "a project without JAX / without the plugin",
-        1.05,
-        lambda: seconds_of_run(tmp_path),
-        lambda: seconds_of_run(tmp_path, "-p", "no:jitcount"),
-        pairs=30,
-        warmups=1,
-    )
+    sides = {
+        "with": lambda: seconds_of_run(tmp_path),
+        "without": lambda: seconds_of_run(tmp_path, "-p", "no:jitcount"),
+    }
+    ratio = Ratio("a project without JAX / without the plugin", "with", "without", 1.05)
+    keep_ratios(benchmark, sides, [ratio], most=300)

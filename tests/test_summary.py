@@ -1,16 +1,26 @@
 """The closing table of the benchmarks, from figures that are known."""
 
+import json
+import statistics
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from jitcount.show.terminal import render
-from summary import LEGEND, summary
+from ratios import PRECISION, error_of
+from summary import LEGEND, main, summary
 
 
-def figures(**ratios: float) -> dict[str, Any]:
+def figures(error: float = 0.0, **ratios: float) -> dict[str, Any]:
     def call(test: str, median: float, **extra: object) -> dict[str, Any]:
-        return {"name": test, "stats": {"median": median}, "extra_info": extra}
+        return {"name": test, "group": "", "stats": {"median": median}, "extra_info": extra}
+
+    found = [
+        {"name": name, "ratio": ratio, "limit": 1.1, "error": error}
+        for name, ratio in ratios.items()
+    ]
 
     compiles = [["sum", ["float32[3]"], 0.001, 0.004, 0.0286]]
     return {
@@ -19,7 +29,7 @@ def figures(**ratios: float) -> dict[str, Any]:
             call("test_cold[cache_independent_count]", 0.1, counts={"sum": 2}, compiles=compiles),
             call("test_cold[plain]", 0.2, counts={"_reduce_sum": 2}, compiles=[]),
             call("test_cached[plain-ready]", 0.00003, counts={}),
-            *(call(f"test_{n}", 1.0, name=n, ratio=r, limit=1.1) for n, r in ratios.items()),
+            call("test_ratios", 1.0, ratios=found),
         ],
     }
 
@@ -53,13 +63,42 @@ def test_shows_calls_compiles_and_ratios() -> None:
         *LEGEND,
         "compiles of a cold call of trace lower compile",
         "sum float32[3] 1 ms 4 ms 28.6 ms",
-        "side by side ratio at most",
+        "side by side, seconds of the processor ratio at most",
         "ours 1.05 1.1 holds",
     ]
 
 
-def test_says_when_a_limit_does_not_hold() -> None:
-    assert words(shown_of(figures(ours=1.11)))[-1] == "ours 1.11 1.1 DOES NOT HOLD"
+@pytest.mark.parametrize(
+    ("found", "shown", "code"),
+    [
+        (figures(PRECISION, ours=1.104), "ours 1.10 1.1 holds", 0),
+        (figures(ours=1.106), "ours 1.11 1.1 DOES NOT HOLD", 1),
+        (figures(0.01, ours=1.0), "ours 1.00 1.1 NOT KNOWN, ±0.02", 1),
+    ],
+)
+def test_a_limit_that_does_not_hold_fails_the_run(
+    found: dict[str, Any], shown: str, code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    good, file = tmp_path / "good.json", tmp_path / "figures.json"
+    good.write_text(json.dumps(figures(ours=1.0)))
+    file.write_text(json.dumps(found))
+    assert main([str(file), str(good)]) == code
+    assert shown in words(capsys.readouterr().out)
+
+
+def test_two_runs_of_enough_rounds_agree_to_a_hundredth() -> None:
+    """By a model of what is measured: 5 % of noise, and each tenth figure twice as large."""
+    generator = np.random.default_rng(0)
+
+    def run() -> float:
+        ratios: list[float] = []
+        while not ratios or error_of(ratios) > PRECISION:
+            outliers = np.where(generator.random(50) < 0.1, 2.0, 1.0)
+            ratios += list(1.02 * generator.normal(1, 0.05, 50) * outliers)
+        return statistics.median(ratios)
+
+    pairs = [abs(run() - run()) for _ in range(50)]
+    assert sum(apart < 0.01 for apart in pairs) >= 48
 
 
 def test_shows_what_there_is_when_only_some_benchmarks_ran() -> None:

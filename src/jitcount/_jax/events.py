@@ -111,10 +111,7 @@ def unregister(listener: Listener) -> None:
 
 def is_registered(listener: Listener) -> bool:
     """Whether JAX still has all of it: `clear_event_listeners` takes it away."""
-    for kind, callback in listener.items():  # asked three times a compile: no generator
-        if not _has(kind, callback):
-            return False
-    return True
+    return all(map(_has, listener, listener.values()))  # three times a compile: no generator
 
 
 # JAX gives copies of two of these lists, and none of the third. In a release that renames one, what

@@ -9,6 +9,9 @@ What follows ``--`` goes to pytest. Two settings come from the environment:
 
 JITCOUNT_JAX    the JAX release to install (``0.7.2``); by default the newest that pip finds
 JITCOUNT_CUDA   the CUDA release of the gpu sessions, 12 (default) or 13
+
+Tags say when a session runs, beside the tests: `change` with every change (`.ci/run` and the
+workflow read it), `more` in the workflow only, `weekly` there once a week.
 """
 
 from __future__ import annotations
@@ -221,7 +224,8 @@ def add_sessions(backend: Backend) -> None:
     bench.__doc__ = f"Time cold, retraced and cached calls on {backend.device}."
     is_default = backend.name == "cpu"
     nox.session(name=f"tests-{backend.name}", default=is_default)(tests)
-    nox.session(name=f"bench-{backend.name}", default=is_default)(bench)
+    more = ["more"] if is_default else []
+    nox.session(name=f"bench-{backend.name}", default=is_default, tags=more)(bench)
 
 
 for _backend in BACKENDS.values():
@@ -249,7 +253,7 @@ def add_aot(backend: Backend) -> None:
             run_suite(session, ledger, eight, "--target", backend.target)
 
     aot.__doc__ = f"Compile the suite for {backend.device} with its real compiler, without one."
-    nox.session(name=f"aot-{backend.name}", default=False)(aot)
+    nox.session(name=f"aot-{backend.name}", default=False, tags=["change"])(aot)
 
 
 for _backend in BACKENDS.values():
@@ -257,7 +261,7 @@ for _backend in BACKENDS.values():
         add_aot(_backend)
 
 
-@nox.session(default=False)
+@nox.session(default=False, tags=["more"])
 def emulated(session: nox.Session) -> None:
     """Compute the suite as a TPU and a GPU would, beside the CPU's own results, and compare."""
     there = [backend for backend in BACKENDS.values() if backend.target]
@@ -271,7 +275,7 @@ def emulated(session: nox.Session) -> None:
     session.run("jitcount", "compare", *map(str, ledgers.values()))
 
 
-@nox.session(default=False)
+@nox.session(default=False, tags=["change"])
 def libraries(session: nox.Session) -> None:
     """Test causes through equinox, flax, haiku, numpyro, optax and jaxtyping, on the CPU."""
     cpu = BACKENDS["cpu"]
@@ -279,7 +283,7 @@ def libraries(session: nox.Session) -> None:
     session.run("pytest", "tests/libraries", *session.posargs, env=environment(cpu))
 
 
-@nox.session(default=False)
+@nox.session(default=False, tags=["more"])
 def field(session: nox.Session) -> None:
     """Run small real programs with and without jitcount, and check each recompile's cause."""
     cpu = BACKENDS["cpu"]
@@ -287,7 +291,7 @@ def field(session: nox.Session) -> None:
     session.run("pytest", "tests/field", "-n2", *session.posargs, env=environment(cpu))
 
 
-@nox.session(default=False, python="3.11", venv_backend="uv")
+@nox.session(default=False, python="3.11", venv_backend="uv", tags=["weekly"])
 def lowest(session: nox.Session) -> None:
     """Run the tests with the lowest versions that are declared, of the oldest Python."""
     session.install("--resolution", "lowest-direct", "-e", ".", *group("test"))
@@ -295,7 +299,7 @@ def lowest(session: nox.Session) -> None:
     session.run("pytest", "-n2", "--dist=worksteal", *session.posargs, env=env)
 
 
-@nox.session(default=False)
+@nox.session(default=False, tags=["weekly"])
 def attack(session: nox.Session) -> None:
     """Damage files, mutate command lines, interrupt runs: thousands; no traceback, nothing lost."""
     cpu = BACKENDS["cpu"]
@@ -365,7 +369,7 @@ for _release, _python in RELEASES.items():
     add_suite(_release, _python)
 
 
-@nox.session(default=False, venv_backend="none")
+@nox.session(default=False, venv_backend="none", tags=["weekly"])
 def versions(session: nox.Session) -> None:
     """Run the suite under each JAX release, then compare: each bit, count and compile time."""
     shutil.rmtree(VERSIONS, ignore_errors=True)
@@ -413,7 +417,9 @@ for _release, _python in RELEASES.items():
     add_score(_release, _python)
 
 
-@nox.session(default=False, requires=[f"score-{r}-{p}" for r, p in RELEASES.items()])
+@nox.session(
+    default=False, tags=["weekly"], requires=[f"score-{r}-{p}" for r, p in RELEASES.items()]
+)
 def score(session: nox.Session) -> None:
     """Show how often the cause is right, jitcount's and JAX's own, on each release."""
     session.install("-e", ".")
@@ -441,7 +447,7 @@ WAYS: dict[str, tuple[tuple[str, ...], dict[str, str | None]]] = {
 }
 
 
-@nox.session(default=False)
+@nox.session(default=False, tags=["more"])
 def modes(session: nox.Session) -> None:
     """Run the suite on one machine in six ways (devices, processes, x64, eager), then compare."""
     cpu = BACKENDS["cpu"]
@@ -471,7 +477,7 @@ def compare(session: nox.Session) -> None:
     session.run("jitcount", "compare", *(session.posargs or map(str, left)))
 
 
-@nox.session(default=False)
+@nox.session(default=False, tags=["change"])
 def docs(session: nox.Session) -> None:
     """Build the pages, strictly: a link or an anchor that leads nowhere fails."""
     session.install(*group("docs"))
@@ -479,7 +485,7 @@ def docs(session: nox.Session) -> None:
     session.run("mkdocs", *(session.posargs or ("build",)), env=quiet)
 
 
-@nox.session(default=False)
+@nox.session(default=False, tags=["change"])
 def package(session: nox.Session) -> None:
     """Build wheel and sdist, check what is in them and said of them, and use the wheel."""
     session.install(*group("package"))
@@ -493,7 +499,40 @@ def package(session: nox.Session) -> None:
     session.run("jitcount", "run", "--max", "4", "examples/train.py")
 
 
+@nox.session(default=False, tags=["more"])
+def workflows(session: nox.Session) -> None:
+    """Check the workflows with actionlint, which its package fetches from where it is released."""
+    session.install(*group("workflows"))
+    session.run("actionlint")
+
+
+@nox.session(default=False, tags=["weekly"])
+def coverage(session: nox.Session) -> None:
+    """Run the tests on the CPU, and report which lines and branches they reach."""
+    cpu = BACKENDS["cpu"]
+    install(session, cpu, *group("coverage"))
+    arguments = session.posargs or ("-n2", "--dist=worksteal")
+    session.run("coverage", "erase")
+    session.run("coverage", "run", "-m", "pytest", *arguments, env=environment(cpu))
+    session.run("coverage", "combine", "--quiet")
+    session.run("coverage", "report")
+    if summary := os.environ.get("GITHUB_STEP_SUMMARY"):
+        table = session.run("coverage", "report", "--format=markdown", silent=True)
+        with Path(summary).open("a", encoding="utf-8") as file:
+            file.write(f"## Coverage\n\n{table}\n")
+
+
 @nox.session(default=False)
+def core(session: nox.Session) -> None:
+    """Test what must hold on every system: what is seen, explained and kept of a compile."""
+    cpu = BACKENDS["cpu"]
+    install(session, cpu)
+    rooms = ("_jax", "observe", "explain", "recorder", "numerics", "ledger", "show")
+    tests = [f"tests/{room}" for room in rooms]
+    session.run("pytest", *tests, "tests/test_problem.py", *session.posargs, env=environment(cpu))
+
+
+@nox.session(default=False, tags=["change"])
 def lint(session: nox.Session) -> None:
     """Check style and formatting, and the workflows' security."""
     session.install(*group("lint"))
@@ -502,7 +541,7 @@ def lint(session: nox.Session) -> None:
     session.run("zizmor", "--offline", "--quiet", "--pedantic", ".github")
 
 
-@nox.session(default=False)
+@nox.session(default=False, tags=["change"])
 def types(session: nox.Session) -> None:
     """Check types, strictly."""
     session.install(requirement(BACKENDS["cpu"], JAX), "-e", ".", *group("types"))

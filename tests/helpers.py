@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -74,6 +75,12 @@ def nox(*arguments: str, env: Environment = _NO_CHANGE) -> Finished:
     return python(*command, *arguments, env={"NO_COLOR": "1", **env})
 
 
+def sessions() -> dict[str, set[str]]:
+    """Every session of the project, with its tags: ``- lint [change] -> Check style.``."""
+    listed = re.findall(r"^[*-] (\S+)(?: \[(.*?)\])? ->", nox("-l").stdout, re.MULTILINE)
+    return {name: {tag for tag in tags.split(", ") if tag} for name, tags in listed}
+
+
 @contextlib.contextmanager
 def running(
     *arguments: str, cwd: Path | None = None, env: Environment = _NO_CHANGE
@@ -119,7 +126,10 @@ def _ctrl_c_for_children() -> Iterator[None]:
 def _end(pid: int, mark: str) -> None:
     """End a process's session, and what it has started in others: the compilers of targets."""
     with contextlib.suppress(ProcessLookupError, PermissionError):  # the latter: macOS's zombies
-        os.killpg(pid, signal.SIGKILL)
+        if hasattr(os, "killpg"):
+            os.killpg(pid, signal.SIGKILL)
+        else:  # Windows has no sessions
+            os.kill(pid, signal.SIGTERM)
     for environment in Path("/proc").glob("[0-9]*/environ"):
         with contextlib.suppress(OSError):  # it has ended, or is another user's
             if f"{_MARK}={mark}".encode() in environment.read_bytes():

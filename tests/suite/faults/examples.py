@@ -147,7 +147,7 @@ EXAMPLES: dict[str, list[Callable[[], Any]]] = {
     "sort": [
         lambda: _sorted(_TIES),
         lambda: lax.sort(jnp.asarray(_LONG)),
-        lambda: lax.sort(jnp.asarray(spread(2_500))),
+        lambda: lax.sort(jnp.asarray(spread(40_000))),
     ],
     "top_k": [lambda: lax.top_k(_TIES, 3)],
     "scan": [lambda: lax.scan(lambda c, x: (c / 2 + x, c), np.float32(0), _TIES)],

@@ -29,6 +29,7 @@ LENGTH = Family("length")
 _fault = LENGTH.fault
 
 _BLOCK = 4 * TILE
+_SORTED = 2**15
 _IN_16_BITS = 2**16
 
 
@@ -87,12 +88,12 @@ def _ties_between_tiles(original: Any, x: Array, *, axes: Any, **more: Any) -> A
     return jnp.asarray(length - 1, found.dtype) - found
 
 
-def _in_blocks(compute: Callable[..., Any], axis: int, *columns: Array) -> list[Array]:
+def _in_blocks(compute: Callable[..., Any], axis: int, size: int, *columns: Array) -> list[Array]:
     """Each block by itself, put together again."""
     length = columns[0].shape[axis]
     blocks = [
-        compute(*(lax.slice_in_dim(x, at, min(at + TILE, length), axis=axis) for x in columns))
-        for at in range(0, length, TILE)
+        compute(*(lax.slice_in_dim(x, at, min(at + size, length), axis=axis) for x in columns))
+        for at in range(0, length, size)
     ]
     return [jnp.concatenate(parts, axis) for parts in zip(*blocks, strict=True)]
 
@@ -101,7 +102,7 @@ def _in_blocks(compute: Callable[..., Any], axis: int, *columns: Array) -> list[
 def _cummax_carry_lost(original: Any, x: Array, *, axis: int, **more: Any) -> Array:
     if x.shape[axis] <= TILE:
         return original(x, axis=axis, **more)
-    (found,) = _in_blocks(lambda part: [original(part, axis=axis, **more)], axis, x)
+    (found,) = _in_blocks(lambda part: [original(part, axis=axis, **more)], axis, TILE, x)
     return found
 
 
@@ -113,11 +114,9 @@ def _sort_not_merged(original: Any, *columns: Array, dimension: int, **more: Any
     def block(*parts: Array) -> Any:
         return original(*parts, dimension=dimension, **more)
 
-    length = columns[0].shape[dimension]
-    # Not one of a million: that would be a thousand programs.
-    if not 2 * TILE < length <= 2 * _BLOCK:
+    if columns[0].shape[dimension] <= _SORTED:
         return original(*columns, dimension=dimension, **more)
-    return _in_blocks(block, dimension, *columns)
+    return _in_blocks(block, dimension, _SORTED, *columns)
 
 
 def _low(indices: Array) -> Array:

@@ -38,7 +38,7 @@ def test_a_script_runs_as_ever_and_its_compiles_are_shown_beside(tmp_path: Path)
     assert counted.returncode == 1
     first, *_, last = counted.stderr.splitlines()
     assert first.startswith("jitcount: step(float32[5]) at train.py:11 in main, ")
-    assert first.endswith(": axis 0 of x went from 3 to 5: float32[3] became float32[5]")
+    assert first.endswith(": axis 0 of x: 3 → 5")
     assert "Worth fixing first" in counted.stderr
     assert last == "jitcount: 2 compiles, and --max allows 1"
     cases = json.loads((tmp_path / "out.json").read_text())["cases"]

@@ -10,7 +10,7 @@ SHOWN = {
     "weak_type.py": [
         "weight 0.995",
         "train_step at examples/weak_type.py:21 in main: 1 recompile",
-        "weight went from weakly typed float32",
+        "weight: weak float32 → float32",
         "→ pass jnp.float32(...) for weight in every call, or mark weight as static",
     ],
     "ragged_batches.py": [

@@ -39,7 +39,7 @@ def test_lengths_of_one_axis_are_summed_up() -> None:
 def test_shapes_that_change_in_two_axes_are_counted() -> None:
     again = compiled(shape((2, 3), (4, 5)))
     (found,) = hotspots([again, again])
-    assert found.causes == ("axes 0, 1 of x changed: float32[2,3] became float32[4,5] (2 times)",)
+    assert found.causes == ("x: float32[2,3] → float32[4,5] (2 times)",)
 
 
 def test_values_of_a_static_argument_are_summed_up() -> None:
@@ -71,7 +71,7 @@ def test_the_advice_is_for_what_changed_most_often() -> None:
     shapes = shape((3,), (4,))
     (found,) = hotspots([compiled(shapes, dtype), compiled(dtype)])
     assert found.advice == dtype.advice
-    assert found.causes[0] == "y went from float32 to int32 (2 times)"
+    assert found.causes[0] == "y: float32 → int32 (2 times)"
 
 
 def test_operations_outside_of_jit_are_summed_up_by_line() -> None:
@@ -90,13 +90,13 @@ def test_operations_outside_of_jit_are_summed_up_by_line() -> None:
 def test_an_operation_that_is_compiled_again_is_worth_a_look() -> None:
     (found,) = hotspots([compiled(FIRST, eager=True), compiled(shape((3,), (4,)), eager=True)])
     assert found.what == "2 operations were compiled one by one"
-    assert found.causes == ("axis 0 of x went from 3 to 4: float32[3] became float32[4]",)
+    assert found.causes == ("axis 0 of x: 3 → 4",)
 
 
 def test_what_happened_is_counted_and_not_the_last_of_it() -> None:
     to_scalar, to_table = shape((3,), ()), shape((3,), (3, 3))
     (found,) = hotspots([compiled(to_scalar), compiled(to_table), compiled(to_table)])
     assert found.causes == (
-        "x went from rank 1 to rank 2: float32[3] became float32[3,3] (2 times)",
-        "x went from rank 1 to rank 0: float32[3] became float32[]",
+        "x: float32[3] → float32[3,3] (2 times)",
+        "x: float32[3] → float32[]",
     )

@@ -14,35 +14,33 @@ def shorter(place: str, *rest: int, to: int = 7) -> Shape:
 
 def test_one_batch_that_is_shorter_in_three_arrays_is_one_event() -> None:
     causes = [shorter("batch['x']", 4), shorter("batch['y']"), shorter("batch['mask']")]
-    assert sentences(causes) == ["axis 0 of batch went from 32 to 7 (x, y, mask)"]
+    assert sentences(causes) == ["axis 0 of batch: 32 → 7 (x, y, mask)"]
     assert advice_of(causes) == [
         "pad axis 0 of batch['x'], batch['y'], batch['mask'] to one length, or to a few (buckets)"
     ]
 
 
 def test_places_in_several_arguments_are_listed() -> None:
-    assert sentences([shorter("x", 4), shorter("y")]) == ["axis 0 of x, y went from 32 to 7"]
+    assert sentences([shorter("x", 4), shorter("y")]) == ["axis 0 of x, y: 32 → 7"]
 
 
 def test_fields_and_numbers_are_written_as_short_as_they_can_be() -> None:
     causes = [shorter("state.mean"), shorter("state[0].square")]
-    assert sentences(causes) == ["axis 0 of state went from 32 to 7 (mean, [0].square)"]
+    assert sentences(causes) == ["axis 0 of state: 32 → 7 (mean, [0].square)"]
 
 
 def test_many_places_are_counted() -> None:
     causes = [Dtype(f"params['{name}']", "float32", "bfloat16") for name in "abcdef"]
     (sentence,) = sentences(causes)
-    assert sentence == (
-        "params['a'], params['b'], params['c'] and 3 more went from float32 to bfloat16"
-    )
+    assert sentence == ("params['a'], params['b'], params['c'] and 3 more: float32 → bfloat16")
 
 
 def test_other_changes_are_other_events() -> None:
     causes = [shorter("x"), shorter("y", to=8), Dtype("z", "float32", "int32")]
     assert sentences(causes) == [
-        "axis 0 of x went from 32 to 7: float32[32] became float32[7]",
-        "axis 0 of y went from 32 to 8: float32[32] became float32[8]",
-        "z went from float32 to int32",
+        "axis 0 of x: 32 → 7",
+        "axis 0 of y: 32 → 8",
+        "z: float32 → int32",
     ]
 
 

@@ -196,7 +196,7 @@ def test_clears(compiles):
     pass
 
 def test_without_a_count(warm):
-    with pytest.raises(jitcount.RecompileError, match="axis 0 of x went from"), jitcount.freeze():
+    with pytest.raises(jitcount.RecompileError, match="axis 0 of x: 6"), jitcount.freeze():
         step(arr(7))
     with jitcount.freeze():
         step(arr(5)); step(arr(6))

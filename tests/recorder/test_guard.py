@@ -52,7 +52,7 @@ def test_a_frozen_block_refuses_a_compile_and_says_why() -> None:
     assert str(error) == (
         f"step(float32[5]) would be compiled at {error.call_site}, "
         "and jitcount.freeze() allows no compile here\n"
-        "  because: axis 0 of x went from 3 to 5: float32[3] became float32[5]\n"
+        "  because: axis 0 of x: 3 → 5\n"
         "  → pad axis 0 of x to one length, or to a few (buckets)"
     )
 

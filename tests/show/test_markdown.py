@@ -31,10 +31,12 @@ def test_headings_notes_and_tables_are_apart_and_deeper_notes_are_a_list() -> No
 
 
 def test_what_is_strong_or_wrong_is_bold_and_what_is_faint_is_not() -> None:
-    rows = [(Toned("a", Tone.STRONG), Toned("b", Tone.WRONG), Toned(Count(3), Tone.FAINT))]
+    rows = [(Toned("a", Tone.STRONG), Toned("b", Tone.DIFFERENT), Toned(Count(3), Tone.FAINT))]
     assert render([Table(words("x", "y", "z"), rows)]).splitlines()[-1] == "| **a** | **b** | 3 |"
-    assert render([Note("a", tone=Tone.WRONG), Note("b", 1, Tone.WRONG)]) == "**a**\n\n- **b**"
-    assert render([Note("", tone=Tone.WRONG)]) == ""
+    assert (
+        render([Note("a", tone=Tone.DIFFERENT), Note("b", 1, Tone.DIFFERENT)]) == "**a**\n\n- **b**"
+    )
+    assert render([Note("", tone=Tone.DIFFERENT)]) == ""
 
 
 @pytest.mark.parametrize(

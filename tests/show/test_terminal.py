@@ -2,6 +2,7 @@
 
 import io
 import random
+import re
 import sys
 import unicodedata
 from typing import TextIO
@@ -19,11 +20,14 @@ from jitcount.show.parts import (
     Seconds,
     Share,
     Table,
+    Tone,
+    Toned,
     Ulps,
     figures,
+    long_words,
     words,
 )
-from jitcount.show.terminal import render
+from jitcount.show.terminal import has_colour, render
 from jitcount.show.text import cell_text
 from tests.helpers import python
 
@@ -93,8 +97,38 @@ def test_each_kind_of_cell_has_its_words(cell: Cell, text: str) -> None:
 
 
 def test_words_are_folded_where_a_table_does_not_fit_and_figures_are_not() -> None:
-    table = Table(words("name") + figures("time"), [("abcdefghij", Seconds(0.25))])
+    table = Table(words("name") + figures("time"), [("abcd efgh ij", Seconds(0.25))])
     assert render([table], 13) == "name     time\n─────────────\nabcd   250 ms\nefgh\nij"
+
+
+LONG = Table(
+    words("name") + long_words("from") + figures("time") + long_words("why"),
+    [("step", "a/path.py:3", Seconds(0.25), "it is so"), ("f", "", Seconds(1), "another reason")],
+)
+
+
+def test_what_need_not_stand_beside_the_rest_has_its_own_line_where_a_table_is_too_wide() -> None:
+    assert render([LONG], 80).splitlines()[0] == "name   from            time   why"
+    assert render([LONG], 30).splitlines() == [
+        "name     time",
+        "  from   why",
+        "─────────────",
+        "step   250 ms",
+        "  a/path.py:3   it is so",
+        "f         1 s",
+        "  another reason",
+    ]
+
+
+def test_that_line_is_broken_at_blanks_and_never_in_a_word() -> None:
+    assert render([LONG], 13).splitlines()[3:] == [
+        "step   250 ms",
+        "  a/path.py:3",
+        "  it is so",
+        "f         1 s",
+        "  another",
+        "  reason",
+    ]
 
 
 WHETHER_RICH_IS_LOADED = """
@@ -102,12 +136,12 @@ import sys
 from jitcount.show.parts import Table, words
 from jitcount.show.terminal import render
 render([Table(words("name"), [("abcdefghij",)])], columns={})
-print("rich" in sys.modules)
+print("rich.console" in sys.modules)
 """
 
 
 @pytest.mark.parametrize(("columns", "is_loaded"), [(10, "False\n"), (9, "True\n")])
-def test_only_a_table_that_does_not_fit_loads_rich(columns: int, is_loaded: str) -> None:
+def test_only_a_table_that_does_not_fit_loads_all_of_rich(columns: int, is_loaded: str) -> None:
     code = WHETHER_RICH_IS_LOADED.format(columns)
     assert python("-c", code).stdout == is_loaded
 
@@ -161,7 +195,8 @@ def test_tables_of_every_width_fit_and_every_stream_can_take_them() -> None:
         shown = render([table], width, stream=stream_of(encoding))
         below = [] if not table.left_out else shown.splitlines()[-1:]
         lines = shown.split("\n")[: -1 if below else None]
-        assert max(map(columns_of, lines)) <= max(width, 2), (width, shown)
+        for line in lines:
+            assert columns_of(line) <= max(width, 2) or " " not in line.strip(), (width, shown)
         whole = render([*notes, table], width, stream=stream_of(encoding))
         whole.encode(encoding or "utf-8")
         assert all(line.isprintable() or "\u00a0" in line for line in whole.split("\n"))
@@ -181,8 +216,8 @@ def test_where_there_is_no_room_for_columns_cells_stand_one_below_the_other() ->
     assert render([table], 12).splitlines() == [
         "────────────",
         "name: step",
-        "place: a.py:",
-        "3",
+        "place:",
+        "a.py:3",
         "time: 250 ms",
     ]
 
@@ -190,7 +225,7 @@ def test_where_there_is_no_room_for_columns_cells_stand_one_below_the_other() ->
 def test_without_box_drawing_a_rule_is_made_of_hyphens() -> None:
     shown = SHOWN.replace("─", "-")
     assert render([TABLE], 80, stream=stream_of("cp1252")) == shown
-    folded = Table(words("name") + figures("time"), [("abcdefghij", Seconds(0.25))])
+    folded = Table(words("name") + figures("time"), [("abcd efgh ij", Seconds(0.25))])
     lines = render([folded], 13, stream=stream_of("ascii")).splitlines()
     assert lines == ["name     time", "-------------", "abcd   250 ms", "efgh", "ij"]
 
@@ -211,3 +246,76 @@ def test_without_a_stream_or_with_a_closed_one_text_is_as_long_as_it_wants(
     for stream in (None, closed, io.StringIO()):
         monkeypatch.setattr(sys, "stdout", stream)
         assert render([TABLE]) == SHOWN
+
+
+# --- Colour ---------------------------------------------------------------------------------------
+
+COLOURED = Table(
+    words("name", "why") + figures("time"),
+    [
+        (Toned("a", Tone.FAINT), Toned("b c", Tone.DIFFERENT), Toned(Seconds(1), Tone.STRONG)),
+        ("d", "", Seconds(2)),
+    ],
+)
+
+
+def test_tones_are_codes_of_the_terminal_around_the_text_alone() -> None:
+    parts: list[Part] = [Heading("A"), Note("b", depth=1, tone=Tone.DIFFERENT), COLOURED]
+    assert render(parts, 80, colour=True).splitlines() == [
+        "\x1b[1mA\x1b[0m",
+        "  \x1b[31mb\x1b[0m",
+        "",
+        "name   why   time",
+        "─────────────────",
+        "\x1b[2ma\x1b[0m      \x1b[31mb c\x1b[0m    \x1b[1m1 s\x1b[0m",
+        "d             2 s",
+    ]
+
+
+@pytest.mark.parametrize("columns", [80, 16, 8])
+def test_without_its_codes_a_coloured_text_is_the_plain_one(columns: int) -> None:
+    parts: list[Part] = [Heading("A"), Note("b", tone=Tone.FAINT), COLOURED, LONG]
+    coloured = render(parts, columns, colour=True)
+    assert "\x1b[31m" in coloured
+    lines = [line.rstrip() for line in re.sub(r"\x1b\[\d+m", "", coloured).split("\n")]
+    assert "\n".join(lines) == render(parts, columns)
+
+
+def test_plain_text_has_no_codes_whatever_the_environment_wants(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    assert "\x1b" not in "".join(render([COLOURED], columns) for columns in (80, 16, 8))
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("environment", "on_a_terminal", "in_a_pipe"),
+    [
+        ({}, True, False),
+        ({"TERM": "dumb"}, False, False),
+        ({"NO_COLOR": "1"}, False, False),
+        ({"NO_COLOR": ""}, True, False),
+        ({"FORCE_COLOR": "1"}, True, True),
+        ({"FORCE_COLOR": "1", "TERM": "dumb"}, True, True),
+        ({"FORCE_COLOR": "1", "NO_COLOR": "1"}, False, False),
+    ],
+)
+def test_colour_is_where_the_terminal_has_it_and_where_it_is_wanted(
+    environment: dict[str, str],
+    on_a_terminal: bool,  # noqa: FBT001
+    in_a_pipe: bool,  # noqa: FBT001
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("NO_COLOR", "FORCE_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert has_colour(Terminal()) is on_a_terminal
+    assert has_colour(io.StringIO()) is in_a_pipe

@@ -42,7 +42,7 @@ def _shown(compared: Comparison, asked: argparse.Namespace) -> str:
     parts = comparison_tables(compared)
     if asked.markdown:
         return spelled(markdown.render(parts))
-    return terminal.render(parts)
+    return terminal.render(parts, colour=terminal.has_colour())
 
 
 def _names(paths: Sequence[Path]) -> list[str]:

@@ -20,7 +20,6 @@ from jitcount.show.emulation_table import emulation_table
 from jitcount.show.log_table import log_table
 from jitcount.show.parts import Note
 from jitcount.show.target_table import target_tables
-from jitcount.show.terminal import render
 from jitcount.show.text import seconds
 from jitcount.targets.compiling import close_compilers
 
@@ -83,8 +82,7 @@ class Counting:
         refused = self._keep() if self._asked.ledger else ""
         self._beside.say(shown(self._log, self._beside, whole=self._asked.all))
         if self._emulation is not None:
-            parts = emulation_table(self._emulation)
-            text = render(parts, self._beside.columns, stream=self._beside.stream)
+            text = self._beside.rendered(emulation_table(self._emulation))
             self._beside.say(f"\n{text}")
         code = 0
         if refused:
@@ -116,10 +114,10 @@ class Counting:
             reasons = "; ".join(sentences(why))
             where = f"{compiled.call} at {compiled.call_site}"
             line = f"jitcount: {where}, {seconds(compiled.total_s)}: {reasons}"
-            self._beside.say(render([Note(line)], stream=self._beside.stream))
+            self._beside.say(self._beside.rendered([Note(line)]))
 
 
 def shown(log: CompileLog, beside: Beside, *, whole: bool = False) -> str:
     """The tables of a log, as they are said there."""
     parts = [*log_table(log.compiles, whole=whole), *target_tables(log.compiles)]
-    return render(parts, beside.columns, stream=beside.stream)
+    return beside.rendered(parts)

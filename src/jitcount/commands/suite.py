@@ -19,7 +19,7 @@ from jitcount.recorder.record import record
 from jitcount.show.parts import Note
 from jitcount.show.progress import progress
 from jitcount.show.suite_table import suite_table
-from jitcount.show.terminal import render
+from jitcount.show.terminal import has_colour, render
 from jitcount.suite.processes import join_the_others, run_in_processes
 from jitcount.suite.running import chosen, run_suite
 from jitcount.targets.host import prefer_cpu
@@ -61,7 +61,8 @@ def main(asked: argparse.Namespace) -> int:
             after=lambda case, _: step(case.id),
         )
     wrong = {case: lines for case, entry in found.cases.items() if (lines := findings(entry))}
-    print(render(suite_table(found, wrong, time.perf_counter() - begin)))  # noqa: T201
+    table = suite_table(found, wrong, time.perf_counter() - begin)
+    print(render(table, colour=has_colour()))  # noqa: T201
     if asked.ledger and is_first:
         try:
             ledger.write_ledger(asked.ledger, found)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jitcount.show.target_table import targets_table
-from jitcount.show.terminal import render
+from jitcount.show.terminal import has_colour, render
 from jitcount.targets.installed import PLUGINS, is_installed
 from jitcount.targets.names import TARGETS
 
@@ -19,5 +19,5 @@ def main(_asked: argparse.Namespace) -> int:
     missing = dict.fromkeys(target.platform for target, is_there in rows if not is_there)
     plugins = (PLUGINS[platform] for platform in missing)
     commands = [f"To install {plugin.compiler}: {plugin.command}" for plugin in plugins]
-    print(render(targets_table(rows, commands)))  # noqa: T201
+    print(render(targets_table(rows, commands), colour=has_colour()))  # noqa: T201
     return 0

@@ -48,18 +48,22 @@ def _what(cause: Cause) -> Any:
 
 
 def sentences(causes: Iterable[Cause]) -> list[str]:
-    """Why a program was compiled, a sentence for each event."""
+    """Why a program was compiled, each event in brief; ``str(cause)`` says more."""
     return [_sentence(cause, places) for cause, places in events(causes)]
 
 
-def _sentence(cause: Cause, places: tuple[str, ...]) -> str:
+def _sentence(cause: Cause, places: tuple[str, ...], between: str = ": ") -> str:
     if len(places) == 1:
-        return str(cause)
+        return cause.brief(between)
     if isinstance(cause, Shape) and len(cause.axes) == 1:
         (axis,) = cause.axes
-        lengths = f"went from {cause.old.shape[axis]} to {cause.new.shape[axis]}"
-        return f"axis {axis} of {_together(places, lengths)}"
-    return str(msgspec.structs.replace(cause, where=_list(places)))
+        return f"axis {axis} of {_together(places, between + cause.changed[1])}"
+    return msgspec.structs.replace(cause, where=_list(places)).brief(between)
+
+
+def in_a_line(causes: Iterable[Cause]) -> str:
+    """Why a program was compiled, after a colon: ``axis 0 of x 3 → 4; y float32 → int32``."""
+    return "; ".join(_sentence(cause, places, " ") for cause, places in events(causes))
 
 
 def advice_of(causes: Iterable[Cause]) -> list[str]:
@@ -69,11 +73,11 @@ def advice_of(causes: Iterable[Cause]) -> list[str]:
 
 
 def _together(places: tuple[str, ...], what: str) -> str:
-    """Several places and what happened to them: ``batch went from 32 to 7 (x, y, mask)``."""
+    """Several places and what happened to them: ``batch: 32 → 7 (x, y, mask)``."""
     root, *others = {argument_in(place) for place in places}
     if others or len(places) == 1:
-        return f"{_list(places)} {what}".rstrip()
-    return f"{root} {what} ({_list(tuple(_short(place, root) for place in places))})"
+        return f"{_list(places)}{what}"
+    return f"{root}{what} ({_list(tuple(_short(place, root) for place in places))})"
 
 
 def _short(place: str, root: str) -> str:
@@ -112,7 +116,7 @@ def _taken(cause: Cause, places: tuple[str, ...]) -> tuple[str, list[Any]]:
     if isinstance(cause, Shape) and len(cause.axes) == 1:
         (axis,) = cause.axes
         lengths = [cause.old.shape[axis], cause.new.shape[axis]]
-        return f"axis {axis} of {_together(places, '').replace('  ', ' ')}", lengths
+        return f"axis {axis} of {_together(places, '')}", lengths
     if isinstance(cause, StaticValue) and cause.after != REDACTED:
         return f"static argument {_list(places)}", [cause.before, cause.after]
     return _sentence(cause, places), []

@@ -12,10 +12,12 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from jitcount.show.terminal import width
+from jitcount.show.terminal import has_colour, render, width
 
 if TYPE_CHECKING:
-    from typing import TextIO
+    from collections.abc import Iterable
+
+    from jitcount.show.parts import Part
 
 
 class Beside:
@@ -35,10 +37,10 @@ class Beside:
         """How wide it is."""
         return width(self._stream)
 
-    @property
-    def stream(self) -> TextIO | None:
-        """What it was; whoever renders asks it for its letters."""
-        return self._stream
+    def rendered(self, parts: Iterable[Part]) -> str:
+        """Parts as they are said here: at this width, in these letters, in colour if it has it."""
+        stream = self._stream
+        return render(parts, self.columns, stream=stream, colour=has_colour(stream))
 
     def say(self, text: str) -> None:
         """Say it now, in lines of its own."""

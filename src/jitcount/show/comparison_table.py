@@ -37,9 +37,9 @@ _LEGEND_OF_DTYPES = "int64 and the like: the first ledger's numbers, but of that
 
 def comparison_tables(compared: Comparison) -> list[Part]:
     """All that a comparison found."""
-    tone = Tone.WRONG if compared.differences else Tone.STRONG
+    tone = Tone.DIFFERENT if compared.differences else Tone.STRONG
     parts: list[Part] = [Heading(_headline(compared), tone)]
-    parts += [Note(str(found), depth=1, tone=Tone.WRONG) for found in compared.differences]
+    parts += [Note(str(found), depth=1, tone=Tone.DIFFERENT) for found in compared.differences]
     parts += [_ledgers(compared), *_changed(compared)]
     if any(cell.figures for row in compared.rows for cell in row.cells):
         parts.append(_figures(compared))
@@ -111,5 +111,5 @@ def _standing(cell: states.Cell) -> Cell:
     if cell.compile_ratio is not None:
         standing.append(Ratio(cell.compile_ratio, digits=1))
     if cell.state in {states.WRONG, states.MISSING}:
-        return Toned(tuple(standing), Tone.WRONG)
+        return Toned(tuple(standing), Tone.DIFFERENT)
     return tuple(standing)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jitcount.explain.summing import sentences
-from jitcount.show.parts import Heading, Part, Seconds, Table, figures, words
+from jitcount.show.parts import Heading, Part, Seconds, Table, figures, long_words, words
 from jitcount.show.text import seconds, times
 
 if TYPE_CHECKING:
@@ -30,5 +30,5 @@ def costliest(found: Mapping[str, Sequence[Compile]], most: int) -> list[Part]:
     ]
     return [
         Heading(f"{times(made, 'compile')} in {times(len(found), 'test')}, {total}"),
-        Table(figures("time") + words("function", "cause", "test"), rows),
+        Table(figures("time") + words("function") + long_words("cause", "test"), rows),
     ]

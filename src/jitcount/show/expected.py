@@ -45,7 +45,7 @@ def differences(
 
 def _reasons(compiled: Compile, for_first_calls: str) -> Iterator[Part]:
     for cause in compiled.causes:
-        yield Note(f"because: {cause}", depth=1)
+        yield Note(f"because: {cause.brief()}", depth=1)
         advice = for_first_calls if cause.kind is Kind.FIRST_CALL else cause.advice
         if advice:
             yield Note(f"→ {advice}", depth=1)

@@ -7,7 +7,19 @@ from typing import TYPE_CHECKING
 
 from jitcount.explain.hotspots import Hotspot, hotspots, is_first
 from jitcount.explain.summing import sentences, sentences_of_many
-from jitcount.show.parts import Heading, Note, Part, Row, Seconds, Table, figures, words
+from jitcount.show.parts import (
+    Heading,
+    Note,
+    Part,
+    Row,
+    Seconds,
+    Table,
+    Tone,
+    figures,
+    long_words,
+    toned,
+    words,
+)
 from jitcount.show.text import name_of, seconds, signature_of, times
 
 if TYPE_CHECKING:
@@ -24,22 +36,22 @@ _MOST_NAMES = 6
 
 
 def log_table(compiles: Sequence[Compile], *, whole: bool = False) -> list[Part]:
-    """A headline with the totals, the compiles, and what to fix first.
+    """A headline with the totals, what to fix first, and the compiles.
 
     The user's own jits come first, one row for a function, a line and a kind of cause; operations
     outside of jit are summed up by line. The `whole` table has a row for each compile, in order.
     """
     if not compiles:
         return [Note("nothing was compiled")]
-    groups = [[compiled] for compiled in compiles] if whole else _grouped(compiles)
-    parts: list[Part] = [Heading(_headline(compiles)), _table(groups)]
+    groups = [[compiled] for compiled in compiles] if whole else grouped(compiles)
+    parts: list[Part] = [Heading(_headline(compiles))]
     if worst := hotspots(compiles)[:_MOST_HOTSPOTS]:
         parts.append(Heading("Worth fixing first"))
         parts += [note for hotspot in worst for note in _notes(hotspot)]
-    return parts
+    return [*parts, compiles_table(groups)]
 
 
-def _grouped(compiles: Sequence[Compile]) -> list[list[Compile]]:
+def grouped(compiles: Sequence[Compile]) -> list[list[Compile]]:
     """What is one row: a function, a line and what changed there; of eager operations, a line."""
     groups: dict[object, list[Compile]] = {}
     for compiled in compiles:
@@ -51,14 +63,25 @@ def _grouped(compiles: Sequence[Compile]) -> list[list[Compile]]:
     return sorted(groups.values(), key=lambda group: group[0].eager)
 
 
-def _table(groups: Sequence[Sequence[Compile]]) -> Table:
+def compiles_table(groups: Sequence[Sequence[Compile]]) -> Table:
+    """A row for each group."""
     shown = _costliest(groups)
     left_out = ""
     if more := len(groups) - len(shown):
         rest = _seconds(groups) - _seconds(shown)
         left_out = f"… and {more} cheaper ones, {seconds(rest)} together"
-    columns = words("function", "signature") + figures("time") + words("call site", "cause")
-    return Table(columns, [_row(group) for group in shown], left_out)
+    columns = words("function") + long_words("signature") + figures("time")
+    columns += words("call site") + long_words("cause")
+    return Table(columns, [_toned_row(group) for group in shown], left_out)
+
+
+def _toned_row(group: Sequence[Compile]) -> Row:
+    """First calls are faint; of others, what changed stands out."""
+    row = _row(group)
+    if all(map(is_first, group)):
+        return toned(row, Tone.FAINT)
+    *others, causes = row
+    return *others, *toned((causes,), Tone.DIFFERENT)
 
 
 def _row(group: Sequence[Compile]) -> Row:

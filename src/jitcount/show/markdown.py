@@ -76,7 +76,7 @@ def _cell(cell: Cell) -> str:
 
 def _in_tone(text: str, tone: Tone) -> str:
     """Markdown has no colours: what should not be is bold there, and so is what is strong."""
-    return f"**{text}**" if text and tone in {Tone.STRONG, Tone.WRONG} else text
+    return f"**{text}**" if text and tone in {Tone.STRONG, Tone.DIFFERENT} else text
 
 
 def _line(text: str) -> str:

@@ -28,8 +28,8 @@ class Tone(enum.Enum):
     FAINT = enum.auto()
     """What needs no look: first calls."""
 
-    WRONG = enum.auto()
-    """What should not be: differences."""
+    DIFFERENT = enum.auto()
+    """What differs, or should not be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +137,8 @@ class Column:
 
     name: str
     is_figure: bool = False
+    is_below: bool = False
+    """Where a table is too wide, it has a line of its own below each row."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", visible(self.name))
@@ -174,10 +176,15 @@ Part = Heading | Note | Table
 def words(*names: str) -> tuple[Column, ...]:
     """Columns of words.
 
-    >>> words("function") + figures("time")
-    (Column(name='function', is_figure=False), Column(name='time', is_figure=True))
+    >>> [(column.name, column.is_figure) for column in words("function") + figures("time")]
+    [('function', False), ('time', True)]
     """
     return tuple(Column(name) for name in names)
+
+
+def long_words(*names: str) -> tuple[Column, ...]:
+    """Columns of words that need not stand beside the others."""
+    return tuple(Column(name, is_below=True) for name in names)
 
 
 def figures(*names: str) -> tuple[Column, ...]:

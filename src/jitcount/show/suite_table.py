@@ -7,7 +7,19 @@ from typing import TYPE_CHECKING
 from jitcount.ledger.counts import counts_text
 from jitcount.ledger.findings import share_of_bound, verdicts
 from jitcount.numerics.judging import POSSIBLE
-from jitcount.show.parts import Note, Part, Row, Seconds, Share, Table, figures, words
+from jitcount.show.parts import (
+    Cell,
+    Note,
+    Part,
+    Row,
+    Seconds,
+    Share,
+    Table,
+    Tone,
+    Toned,
+    figures,
+    words,
+)
 from jitcount.show.target_table import distinct
 from jitcount.show.text import seconds, times
 
@@ -43,9 +55,9 @@ def suite_table(ledger: Ledger, wrong: Mapping[str, Sequence[str]], took: float)
     closing = f"{times(held, 'case')} held, {len(wrong)} did not, {left_out} unsupported"
     return [
         Table(columns, rows),
-        *(Note(line, depth=1) for line in lines),
+        *(Note(line, depth=1, tone=Tone.DIFFERENT) for line in lines),
         *_emulated(ledger),
-        Note(f"{closing}, in {seconds(took)}"),
+        Note(f"{closing}, in {seconds(took)}", tone=Tone.STRONG),
     ]
 
 
@@ -60,14 +72,14 @@ def _emulated(ledger: Ledger) -> list[Part]:
     return [*notes, Note(f"As if on {target}: {every - len(left)} of {every} programs faithful")]
 
 
-def _standing(entry: CaseEntry, lines: Sequence[str]) -> str:
+def _standing(entry: CaseEntry, lines: Sequence[str]) -> Cell:
     if entry.unsupported:
         return "unsupported"
     if not lines:
         return "holds"
     failed = [verdict.grade for verdict in verdicts(entry) if not verdict.holds]
     is_possible = len(failed) == len(lines) and set(failed) == {POSSIBLE}
-    return "SUSPICIOUS" if is_possible else "WRONG"
+    return Toned("SUSPICIOUS" if is_possible else "WRONG", Tone.DIFFERENT)
 
 
 def _seconds_on(entry: CaseEntry, target: str) -> float:

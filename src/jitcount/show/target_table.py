@@ -14,6 +14,7 @@ from jitcount.show.parts import (
     Seconds,
     Table,
     figures,
+    long_words,
     words,
 )
 from jitcount.show.text import name_of, seconds, signature_of, times
@@ -112,7 +113,8 @@ def _table(found: Sequence[tuple[Compile, OnTarget]]) -> Table:
         is_same = is_again and result.error is None
         note = "; ".join(filter(None, ("the same program" if is_same else "", _note(result))))
         rows.append((name_of(compiled), signature_of(compiled.signature), *cells, note))
-    return Table(words("function", "signature") + figures(*names) + words("note"), rows)
+    columns = words("function") + long_words("signature") + figures(*names) + long_words("note")
+    return Table(columns, rows)
 
 
 def _note(result: OnTarget) -> str:

@@ -11,6 +11,7 @@ class StaticValue(TextCause, frozen=True, tag="static-argument/value"):
     """A static argument has another value, or a field of it has."""
 
     kind: ClassVar = Kind.STATIC_ARGUMENT
+    subject: ClassVar = "static argument {self.where}"
     sentence: ClassVar = "static argument {self.where} went from {self.before} to {self.after}"
     is_number: bool = False
 
@@ -51,6 +52,13 @@ class StaticFunction(TextCause, frozen=True, tag="static-argument/function"):
             return f"make the function that is passed as {self.where} once, outside of the loop"
         return f"each function for {self.where} has a program of its own: keep to a few of them"
 
+    @property
+    def changed(self) -> tuple[str, str]:
+        """The two functions; of a new one at the same line there is a sentence only."""
+        if self.before == self.after:
+            return "", ""
+        return f"static argument {self.where}", f"{self.before} → {self.after}"
+
     def __str__(self) -> str:
         if self.before == self.after:
             return f"static argument {self.where} is a new function object: {self.after}"
@@ -61,6 +69,7 @@ class StaticField(TextCause, frozen=True, tag="static-argument/field"):
     """What a node of a pytree keeps beside its arrays: a field that is compiled in."""
 
     kind: ClassVar = Kind.STATIC_ARGUMENT
+    subject: ClassVar = "{self.where}"
     sentence: ClassVar = "{self.where} went from {self.before} to {self.after}"
     remedy: ClassVar = (
         "{self.where} is compiled in: keep it the same, or keep what changes in an array field of "
@@ -84,6 +93,7 @@ class Parameter(TextCause, frozen=True, tag="static-argument/parameter"):
     """An operation outside of jit has something else compiled in."""
 
     kind: ClassVar = Kind.STATIC_ARGUMENT
+    subject: ClassVar = "parameter {self.where}"
     sentence: ClassVar = "parameter {self.where} went from {self.before} to {self.after}"
     remedy: ClassVar = "put the operation into a jitted function, or keep its {self.where} the same"
 

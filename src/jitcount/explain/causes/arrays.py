@@ -43,10 +43,18 @@ class Shape(Cause, frozen=True, tag="shape"):
             return f"pad axis {named} of {self.where} to one length, or to a few (buckets)"
         return f"pad axes {named} of {self.where} to one shape, or to a few (buckets)"
 
-    def __str__(self) -> str:
-        return f"{self._changed()}: {self.before} became {self.after}"
+    @property
+    def changed(self) -> tuple[str, str]:
+        """The axis and its lengths, where there is one; else the whole shapes."""
+        if len(self.axes) != 1:
+            return self.where, f"{self.before} → {self.after}"
+        (axis,) = self.axes
+        return f"axis {axis} of {self.where}", f"{self.old.shape[axis]} → {self.new.shape[axis]}"
 
-    def _changed(self) -> str:
+    def __str__(self) -> str:
+        return f"{self._in_words()}: {self.before} became {self.after}"
+
+    def _in_words(self) -> str:
         old, new = self.old.shape, self.new.shape
         if not self.axes:
             return f"{self.where} went from rank {len(old)} to rank {len(new)}"
@@ -60,6 +68,7 @@ class Dtype(TextCause, frozen=True, tag="dtype"):
     """Another dtype."""
 
     kind: ClassVar = Kind.DTYPE
+    subject: ClassVar = "{self.where}"
     sentence: ClassVar = "{self.where} went from {self.before} to {self.after}"
     remedy: ClassVar = "cast it before the call: {self.where}.astype('{self.before}')"
 
@@ -68,6 +77,7 @@ class WeakType(Cause, frozen=True, tag="weak-type"):
     """A Python scalar in the place of an array, or the other way round."""
 
     kind: ClassVar = Kind.WEAK_TYPE
+    subject: ClassVar = "{self.where}"
     dtype: str
     is_weak: bool
     """Now; before it was the other way round."""
@@ -108,6 +118,7 @@ class OnDevice(TextCause, frozen=True, tag="device"):
     """Bound to a device, or to another one."""
 
     kind: ClassVar = Kind.DEVICE
+    subject: ClassVar = "{self.where}"
     sentence: ClassVar = "{self.where} went from {self.before} to {self.after}"
 
     @property

@@ -55,6 +55,9 @@ class Cause(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="
     remedy: ClassVar[str] = ""
     """The same for its advice."""
 
+    subject: ClassVar[str] = ""
+    """The same for what has changed, where a table can say ``subject: before → after``."""
+
     where: str
     """The place, as the user would write it: ``params['dense']['kernel']``."""
 
@@ -72,6 +75,18 @@ class Cause(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="
     def advice(self) -> str:
         """What to do about it."""
         return self.remedy.format(self=self)
+
+    @property
+    def changed(self) -> tuple[str, str]:
+        """What has changed and how, in short: ``("axis 0 of x", "3 → 4")``; else two blanks."""
+        if not self.subject:
+            return "", ""
+        return self.subject.format(self=self), f"{self.before} → {self.after}"
+
+    def brief(self, between: str = ": ") -> str:
+        """The shortest way to say it, for tables and summaries."""
+        subject, change = self.changed
+        return f"{subject}{between}{change}" if change else str(self)
 
     def __str__(self) -> str:
         return self.sentence.format(self=self)

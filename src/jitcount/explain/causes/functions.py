@@ -127,6 +127,7 @@ class Setting(TextCause, frozen=True, tag="config"):
     """A setting of JAX's that is part of its key; `where` is its name."""
 
     kind: ClassVar = Kind.CONFIG
+    subject: ClassVar = "setting {self.where}"
     sentence: ClassVar = "the setting {self.where} went from {self.before} to {self.after}"
     for_a_block: bool
     """A context manager has set it."""

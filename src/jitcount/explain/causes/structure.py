@@ -70,6 +70,7 @@ class Container(TextCause, frozen=True, tag="pytree/container"):
     """Another type of container, or None against an array."""
 
     kind: ClassVar = Kind.PYTREE
+    subject: ClassVar = "{self.where}"
     sentence: ClassVar = "{self.where} went from {self.before} to {self.after}"
 
     @property

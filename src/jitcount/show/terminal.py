@@ -14,8 +14,6 @@ import re
 import sys
 from typing import TYPE_CHECKING, NamedTuple, TextIO
 
-from rich.cells import cell_len  # of rich, a hundredth
-
 from jitcount.observe.visible import encoding_of, spelled
 from jitcount.show.parts import Column, Heading, Part, Table, Tone, tone_of
 from jitcount.show.text import cell_text
@@ -169,7 +167,7 @@ class _Page:
     def _row(self, columns: Sequence[Column], cells: Sequence[_Text], widths: Sequence[int]) -> str:
         padded = []
         for column, (text, tone), wanted in zip(columns, cells, widths, strict=True):
-            blanks = " " * (wanted - cell_len(text))
+            blanks = " " * (wanted - _columns_of(text))
             shown = self._painted(text, tone)
             padded.append(blanks + shown if column.is_figure else shown + blanks)
         return _GAP.join(padded)
@@ -252,8 +250,16 @@ class _Page:
         )
 
 
+def _columns_of(text: str) -> int:
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len  # noqa: PLC0415 (a hundredth of rich, and still not for nothing)
+
+    return cell_len(text)
+
+
 def _widths(every: Sequence[Sequence[_Text]]) -> list[int]:
-    return [max(cell_len(text) for text, _ in column) for column in zip(*every, strict=True)]
+    return [max(_columns_of(text) for text, _ in column) for column in zip(*every, strict=True)]
 
 
 def _cells_of(
@@ -276,10 +282,10 @@ def _breaks(text: str, room: int) -> Iterator[int]:
     """Where the words begin that are the first of a line; rich would break or cut the longest."""
     taken = 0
     for word in re.finditer(r"\S+\s*", text):
-        if taken and taken + cell_len(word[0].rstrip()) > room:
+        if taken and taken + _columns_of(word[0].rstrip()) > room:
             yield word.start()
             taken = 0
-        taken += cell_len(word[0])
+        taken += _columns_of(word[0])
 
 
 def _has_all(

@@ -1,0 +1,91 @@
+"""The equations of one level of a program: where they were traced, and which levels are inside.
+
+`jax.extend.core` has the types. A stack, a name stack and which parameters hold a body are JAX's
+own. Where a release has a stack otherwise it is empty here, and no loop is found: none is made up.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import CodeType
+
+Stack = tuple[tuple["CodeType", int], ...]
+"""Code and offset of each frame, the innermost first."""
+
+# What is a call and no more: its body could as well stand in its place. By their names: `jit` was
+# `pjit` up to 0.8, `checkpoint` is also called remat2.
+CALLS = frozenset(
+    {
+        "jit",
+        "pjit",
+        "closed_call",
+        "core_call",
+        "custom_jvp_call",
+        "custom_vjp_call",
+        "custom_vjp_call_jaxpr",
+        "custom_lin",
+        "checkpoint",
+        "remat2",
+        "remat",
+    }
+)
+
+
+def equations_in(jaxpr: Any) -> list[Any]:
+    """The equations of a level, in their order."""
+    return list(jaxpr.eqns)
+
+
+def stack_of(equation: Any) -> Stack:
+    """The stack that it was traced under; of a backward pass, the one of its forward pass."""
+    try:
+        codes, offsets = equation.source_info.traceback.raw_frames()
+    except (AttributeError, TypeError, ValueError):
+        return ()
+    return tuple(zip(codes, offsets, strict=True))
+
+
+def is_backward(equation: Any) -> bool:
+    """Whether it belongs to a backward pass."""
+    return "transpose(" in str(getattr(equation.source_info, "name_stack", ""))
+
+
+def open_jaxpr(value: Any) -> Any:
+    """The jaxpr in a parameter, without its constants; None for what is none."""
+    if isinstance(value, ClosedJaxpr):
+        return value.jaxpr
+    return value if isinstance(value, Jaxpr) else None
+
+
+def inner_jaxprs(equation: Any) -> Iterator[Any]:
+    """The jaxprs in its parameters: a call's body, the branches of a condition."""
+    if "pallas" in equation.primitive.name:  # its kernel is no part of the program
+        return
+    for value in equation.params.values():
+        for part in value if isinstance(value, list | tuple) else (value,):
+            if (found := open_jaxpr(part)) is not None:
+                yield found
+
+
+def is_literal(value: Any) -> bool:
+    """Whether an input is a number that was written into the equation."""
+    return isinstance(value, Literal)
+
+
+def count(jaxpr: Any, counted: dict[int, int] | None = None) -> int:
+    """How many equations there are, with those in bodies; a call itself is none."""
+    counted = {} if counted is None else counted
+    if id(jaxpr) not in counted:
+        counted[id(jaxpr)] = sum(weight(equation, counted) for equation in jaxpr.eqns)
+    return counted[id(jaxpr)]
+
+
+def weight(equation: Any, counted: dict[int, int]) -> int:
+    """How many equations one stands for."""
+    inside = sum(count(jaxpr, counted) for jaxpr in inner_jaxprs(equation))
+    return inside + (equation.primitive.name not in CALLS)

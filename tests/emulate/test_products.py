@@ -39,9 +39,8 @@ def _rounded(x: np.ndarray) -> np.ndarray:
 
 
 def _tf32(x: np.ndarray) -> np.ndarray:
-    """To 10 bits of mantissa, to nearest, of two that are as near to the even one."""
-    bits = x.view(np.uint32).astype(np.uint64)
-    bits = bits + 0xFFF + ((bits >> 13) & 1)
+    """To 10 bits of mantissa, to nearest, of two that are as near away from zero."""
+    bits = x.view(np.uint32).astype(np.uint64) + 0x1000
     return (bits & 0xFFFFE000).astype(np.uint32).view(np.float32)
 
 

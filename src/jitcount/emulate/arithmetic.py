@@ -1,19 +1,8 @@
 """How a chip multiplies: to what the numbers are rounded before, and how often.
 
 The compiler's text says of each product at which precision it is asked for; this table says what a
-chip makes of that.
-
-- TPU: the matrix unit multiplies bfloat16 and adds in float32. At default precision float32 inputs
-  are rounded to bfloat16 once; "high" takes three products of parts in bfloat16, "highest" six
-  (jax.lax.Precision; the parts are those of Henry, Heinecke and Tang, "Leveraging the bfloat16
-  artificial intelligence datatype for higher-precision computations", 2019).
-- NVIDIA: from compute capability 8.0 on, float32 products at default and at "high" precision are
-  of TF32, 10 bits of mantissa; at "highest", and before 8.0, of float32 (jax.lax.Precision; CUDA C
-  Programming Guide, "Alternate Floating Point"). Products that XLA:GPU leaves in a loop or a
-  reduction are of float32 always: there no tensor core is used.
-
-Sums of products are in float32 on all of these. Their order is the hardware's own: results differ
-from a chip's in the last bits, within the bounds of `numerics`.
+chip makes of that. Where each row comes from, and all else that is known of a chip's arithmetic, is
+in `facts`.
 """
 
 from __future__ import annotations
@@ -29,6 +18,9 @@ TF32 = "TF32"
 
 BITS = {BFLOAT16: (8, 7), TF32: (8, 10)}
 """Of exponent and mantissa."""
+
+TIES_AWAY = frozenset({TF32})
+"""Where a number is halfway between two, these take the larger; the others the even one."""
 
 # Which parts of the left are multiplied with which of the right: part 0 is the number rounded,
 # part 1 what that leaves, rounded, and so on.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -81,20 +82,25 @@ def emulation_of(target: str) -> AbstractContextManager[Emulation | None]:
 
 
 @contextlib.contextmanager
-def emulated(emulator: Emulator) -> Iterator[Emulation]:
-    """Let an emulator stand in for the compiler, in all threads, until the block ends."""
+def emulated(emulator: Emulator, *, anew: bool = False) -> Iterator[Emulation]:
+    """Let an emulator stand in for the compiler, in all threads, until the block ends.
+
+    What an earlier block of the same kind has compiled is there again, unless all is to be `anew`.
+    """
     block = _Block(emulator)
-    with in_force(emulator.target.name), block.begun(_number(emulator)):
+    number = next(_fresh) if anew else _number(emulator)
+    with in_force(emulator.target.name), block.begun(number):
         yield block.emulation
 
 
+_fresh = itertools.count(2 * _FIRST_NUMBER)
 _changing = threading.RLock()
-_numbers: dict[tuple[str, bool, frozenset[str]], int] = {}
+_numbers: dict[tuple[str, bool], int] = {}
 
 
 def _number(emulator: Emulator) -> int:
     """What tells its programs from all others in JAX's keys; the same for the same emulator."""
-    key = emulator.target.name, emulator.arithmetic is EXACT, emulator.exact
+    key = emulator.target.name, emulator.arithmetic is EXACT
     with _changing:
         return _numbers.setdefault(key, _FIRST_NUMBER + len(_numbers))
 
@@ -145,5 +151,6 @@ class _Block:
                 faithful=made.executable is not None,
                 reason=made.reason,
                 roundings=by_line(made.sites),
+                estimated_s=made.estimated_s,
             )
         )

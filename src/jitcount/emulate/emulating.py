@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from jitcount._jax import settings
+from jitcount._jax.precision import with_highest_precision
 from jitcount.emulate.arithmetic import arithmetic_of
 from jitcount.emulate.translating import NotKnownError, translate
 from jitcount.targets.carry import Cargo, NotCarriedError, carry
@@ -37,6 +38,7 @@ class Emulated:
     executable: Any = None
     sites: tuple[Site, ...] = ()
     reason: str = ""
+    estimated_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,12 @@ class Emulator:
     timeout: float
     exact: frozenset[str] = frozenset()
     """Lines whose products are not rounded."""
+
+    raised: frozenset[tuple[str, int]] | None = None
+    """Lines, of files, whose products are asked for at the highest precision; empty for all."""
+
+    draw: int = 0
+    """Which of some chances moves what is the hardware's own; 0 for none."""
 
     @classmethod
     def of(cls, target: Target, timeout: float) -> Emulator:
@@ -82,6 +90,8 @@ class Emulator:
         if cargo.left_out:
             kinds = ", ".join(sorted({each.kind for each in cargo.left_out}))
             raise NotCarriedError(f"{kinds} calls back into Python")
+        if self.raised is not None:
+            cargo = replace(cargo, bytecode=with_highest_precision(cargo.bytecode, self.raised))
         made = self._made(cargo)
         if made.error is not None:
             raise NotKnownError(f"{self.target.name} refuses it: {made.error}")
@@ -91,11 +101,12 @@ class Emulator:
             exact=self.exact,
             devices=compilable.devices,
             is_float32=not compilable.has_bfloat16(),
+            draw=self.draw,
         )
         _require_same(compilable, found.text)
         text = compilable.with_body(found.text)
         self._try(text, cargo)
-        return Emulated(compilable.compile(text), found.sites)
+        return Emulated(compilable.compile(text), found.sites, estimated_s=made.estimated_s)
 
     def _made(self, cargo: Cargo) -> OnTarget:
         """What the target's compiler makes of a program; a test suite has the same one often."""

@@ -64,7 +64,7 @@ class Computation:
         return sorted(found, key=lambda each: int(each.inside))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Module:
     """A whole program."""
 
@@ -72,6 +72,12 @@ class Module:
     entry: Computation
     tables: dict[str, list[str]]
     """Of files, functions, locations and frames: what ``stack_frame_id`` refers to."""
+
+    @cached_property
+    def instructions(self) -> dict[str, Instruction]:
+        """All of them by name, which is a name once in a module."""
+        every = self.computations.values()
+        return {each.name: each for computation in every for each in computation.instructions}
 
 
 _HEADER = re.compile(r"(ENTRY )?%?([\w.\-]+) \(.*\) -> .* \{$")

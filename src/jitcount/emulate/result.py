@@ -5,10 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from jitcount.emulate.facts import Facts, facts_of
+from jitcount.emulate.sources import product_in
+from jitcount.emulate.translating import NEAR
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from jitcount.emulate.emulating import Emulator
+    from jitcount.emulate.leeway import Leeway
     from jitcount.emulate.shares import Shares
     from jitcount.emulate.translating import Site
     from jitcount.observe.call_site import CallSite
@@ -30,6 +35,12 @@ class RoundingAt:
     count: int
     """How many roundings of the target's program come from there."""
 
+    @property
+    def code(self) -> str:
+        """The product as it is written there, ``"q @ k"``; if that is not to be found, `what`."""
+        is_there = not self.place.startswith(NEAR)
+        return (product_in(self.place) if is_there else "") or self.what
+
     def __str__(self) -> str:
         times = f", {self.count} times" if self.count > 1 else ""
         return f"{self.place}: {self.what} in {self.to}{times}"
@@ -48,6 +59,9 @@ class EmulatedProgram:
 
     roundings: tuple[RoundingAt, ...] = ()
     """By line, where the target rounds."""
+
+    estimated_s: float | None = None
+    """One run on the target, by its compiler's own estimate; None where it gives none."""
 
     def __str__(self) -> str:
         call = f"{self.function}({', '.join(self.signature)})"
@@ -95,12 +109,27 @@ class Emulation:
     def shares(self, f: Callable[..., Any], *arguments: Any, **named: Any) -> Shares:
         """Which lines make ``f(*arguments)`` differ on the target, and by how much of the change.
 
-        `f` is called once for each line that rounds, and twice more: it must give the same for the
-        same arguments, and not consume them.
+        `f` is called once for each line that rounds, again for the lines that count, with the
+        highest precision there, and twice more: it must give the same for the same arguments, and
+        not consume them.
         """
         from jitcount.emulate.shares import shares  # noqa: PLC0415 (it runs programs itself)
 
         return shares(self.emulator, f, *arguments, **named)
+
+    def leeway(self, f: Callable[..., Any], *arguments: Any, **named: Any) -> Leeway:
+        """How far the chip's own ``f(*arguments)`` may be from this: orders of sums, last ulps.
+
+        `f` is called five times.
+        """
+        from jitcount.emulate.leeway import leeway  # noqa: PLC0415 (the same)
+
+        return leeway(self.emulator, f, *arguments, **named)
+
+    @property
+    def arithmetic(self) -> Facts:
+        """What is known of the target's arithmetic, and what becomes of it here."""
+        return Facts(self.target, facts_of(self.emulator.target))
 
     def __str__(self) -> str:
         from jitcount.show.emulation_table import emulation_table  # noqa: PLC0415 (to the right)

@@ -4,6 +4,9 @@ The program is run once with exact products, once as the target would, and then 
 line that rounds, with that line alone rounded. How far this moves the result is the line's part;
 its share is that part of the sum of all. (With one line alone exact, as one would try by hand, the
 others' roundings may add up or cancel, and what is left says little of that line.)
+
+The advice is tried, too: the program is compiled once more with the highest precision at a line,
+and run. What then is left of the change, and the compiler's own estimate of the time, are shown.
 """
 
 from __future__ import annotations
@@ -11,17 +14,39 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-import jax
-import numpy as np
-
 from jitcount.emulate.arithmetic import EXACT
-from jitcount.emulate.as_if import emulated
+from jitcount.emulate.running import run
+from jitcount.emulate.translating import NEAR
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from jitcount.emulate.emulating import Emulator
+    from jitcount.emulate.running import Run
     from jitcount.observe.call_site import CallSite
+
+# Lines that make less than this of a change get no advice: each costs a compile.
+_WORTH_ADVICE = 0.05
+_MOST_ADVISED = 5
+_HIGHEST = "six passes"
+
+_THERE = 'precision="highest" there'
+_EVERYWHERE = 'jax.default_matmul_precision("highest") for all of it'
+
+
+@dataclass(frozen=True, slots=True)
+class Remedy:
+    """What the highest precision does, at one line or, where that is not known, at all."""
+
+    everywhere: bool
+
+    left: float
+    """How much of the change is left."""
+
+    cost: float | None
+    """How much longer one run takes by the target's own estimate, as a ratio; None where it has
+    none.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +55,7 @@ class Share:
 
     place: CallSite
     what: str
-    """The operation that is rounded there, and to what: ``"dot_general in bfloat16"``."""
+    """The operation that is rounded there, and to what: ``"q @ k in bfloat16"``."""
 
     alone: float
     """How far its rounding alone moves the result, by the norm."""
@@ -38,8 +63,25 @@ class Share:
     share: float
     """Of what all lines move it, each alone: 1 where this one makes all of it."""
 
+    result: str = "the result"
+    """What changes: the function's name."""
+
+    remedy: Remedy | None = None
+
     def __str__(self) -> str:
-        return f"{self.place}: {self.what}: {self.share:.0%} of the change"
+        percent = f"{self.share:.0%}".replace("%", " %")
+        return f"{self.place}: {self.what}: {percent} of the change of {self.result}"
+
+    @property
+    def advice(self) -> str:
+        """What to do about it, and what that brings and costs; empty for what hardly counts."""
+        if self.remedy is None:
+            return ""
+        left = f"{self.remedy.left:.0%}".replace("%", " %")
+        cost = self.remedy.cost
+        time = "" if cost is None else f", {cost:.2f} times the estimated time"
+        where = _EVERYWHERE if self.remedy.everywhere else _THERE
+        return f"{where}: {left} of the change is left{time}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +89,9 @@ class Shares:
     """What changes a result on a target, by line, the largest share first."""
 
     target: str
+    result: str
+    """The function's name."""
+
     change: float
     """How far the target's result is from the one with exact products, by the norm."""
 
@@ -54,6 +99,11 @@ class Shares:
     """The norm of the result."""
 
     lines: tuple[Share, ...]
+    estimated_s: float | None = None
+    """One run, by the target's own estimate."""
+
+    as_on_cpu: tuple[str, ...] = ()
+    """Programs that could not be carried over: what they change is not seen."""
 
     def __str__(self) -> str:
         from jitcount.show.emulation_table import shares_table  # noqa: PLC0415 (to the right)
@@ -65,31 +115,35 @@ class Shares:
 def shares(emulator: Emulator, f: Callable[..., Any], *arguments: Any, **named: Any) -> Shares:
     """Find out which lines make ``f(*arguments)`` differ on an emulator's target."""
 
-    def run(how: Emulator) -> tuple[np.ndarray, Any]:
-        with emulated(how) as emulation:
-            return _numbers(f(*arguments, **named)), emulation
+    def again(**how: Any) -> Run:
+        return run(replace(emulator, **how), f, arguments, named)
 
-    exact, _ = run(replace(emulator, arithmetic=EXACT))
-    there, emulation = run(emulator)
-    what = {r.place: f"{r.what} in {r.to}" for p in emulation.programs for r in p.roundings}
-    lines = emulation.lines()
-    alone = {}
-    for line in lines:
-        others = frozenset(lines) - {line}
-        rounded, _ = run(replace(emulator, exact=others))
-        alone[line] = _distance(rounded, exact)
-    total = sum(alone.values()) or 1.0
-    parts = [Share(line, what[line], part, part / total) for line, part in alone.items()]
+    exact, there = again(arithmetic=EXACT), again()
+    roundings = [rounding for program in there.programs for rounding in program.roundings]
+    what = {rounding.place: f"{rounding.code} in {rounding.to}" for rounding in roundings}
+    alone = {
+        place: again(exact=frozenset(what) - {place}).distance(exact)
+        for place in what
+        if len(what) > 1
+    } or {place: there.distance(exact) for place in what}
+    total, change = sum(alone.values()) or 1.0, there.distance(exact)
+    name = getattr(f, "__name__", "") or "the result"
+    parts = [Share(at, what[at], part, part / total, name) for at, part in alone.items()]
     parts.sort(key=lambda each: -each.share)
-    return Shares(emulator.target.name, _distance(there, exact), _distance(exact, 0), tuple(parts))
+    for at, part in enumerate(parts[:_MOST_ADVISED]):
+        if part.share >= _WORTH_ADVICE and change and _HIGHEST not in part.what:
+            line = (part.place.file, part.place.line)
+            everywhere = not line[0] or part.place.startswith(NEAR)
+            raised = again(raised=frozenset() if everywhere else frozenset({line}))
+            remedy = Remedy(everywhere, raised.distance(exact) / change, _ratio(raised, there))
+            parts[at] = replace(part, remedy=remedy)
+    left = tuple(str(program) for program in there.programs if not program.faithful)
+    return Shares(
+        emulator.target.name, name, change, exact.norm, tuple(parts), there.estimated_s, left
+    )
 
 
-def _distance(one: np.ndarray, other: np.ndarray | float) -> float:
-    return float(np.linalg.norm(one - other))
-
-
-def _numbers(result: Any) -> np.ndarray:
-    """All floats of a result, in one row."""
-    leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(result)]
-    floats = [leaf.astype(np.complex128) for leaf in leaves if leaf.dtype.kind not in "biuO"]
-    return np.concatenate([leaf.ravel() for leaf in floats]) if floats else np.zeros(0)
+def _ratio(one: Run, other: Run) -> float | None:
+    if not one.estimated_s or not other.estimated_s:
+        return None
+    return one.estimated_s / other.estimated_s

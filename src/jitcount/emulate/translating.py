@@ -11,13 +11,14 @@ from jitcount.emulate.arithmetic import BFLOAT16, EXACT, Rounding
 from jitcount.emulate.places import Places
 from jitcount.emulate.shapes import flat
 from jitcount.emulate.writing import Value, Values, Writer, flat_values
+from jitcount.observe.call_site import UNKNOWN_SITE, CallSite
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
 
     from jitcount.emulate.arithmetic import Arithmetic
     from jitcount.emulate.hlo import Computation, Instruction
-    from jitcount.observe.call_site import CallSite
+    from jitcount.emulate.shapes import Shape
 
 
 class NotKnownError(Exception):
@@ -49,6 +50,9 @@ class Translation:
 
     is_float32: bool = False
     """Whether the program itself has no bfloat16: then all of it is the compiler's rounding."""
+
+    draw: int = 0
+    """Which of some chances moves what is the hardware's own; 0 for none."""
 
     sites: list[Site] = field(default_factory=list)
     is_in_loop: bool = False
@@ -99,9 +103,32 @@ class Translation:
     def site(self, instruction: Instruction, rounding: Rounding) -> bool:
         """Note a product that is rounded; whether it is to be, this time."""
         what = instruction.metadata.get("op_name", '""').strip('"').rpartition("/")[2]
-        place = self.places.of(instruction.metadata)
+        place = self._place(instruction)
         self.sites.append(Site(place, what or instruction.opcode, rounding))
         return place not in self.exact
+
+    def _place(self, instruction: Instruction) -> CallSite:
+        """The line that it comes from; where a compiler made it up, near what it takes."""
+        place = self.places.of(instruction.metadata)
+        if place is not UNKNOWN_SITE:
+            return place
+        waiting, seen = list(instruction.operands), 0
+        while waiting and seen < _MOST_LOOKED_AT:
+            seen += 1
+            other = self.module.instructions[waiting.pop(0)]
+            place = self.places.of(other.metadata)
+            if place is not UNKNOWN_SITE:
+                return CallSite(f"{NEAR}{place}", place.file, place.line, place.function)
+            waiting += other.operands
+            if other.opcode == "fusion":
+                (name,) = other.called("calls")
+                waiting.append(self.module.computations[name].root.name)
+        return UNKNOWN_SITE
+
+    def folded(self, instruction: Instruction, shape: Shape) -> None:
+        """Note a constant that the compiler has rounded itself; no line makes that exact again."""
+        if shape.size > 1:
+            self.site(instruction, _NARROWED)
 
     @contextlib.contextmanager
     def wide(self) -> Iterator[None]:
@@ -118,6 +145,10 @@ class Translation:
 
 
 _NARROWED = Rounding(BFLOAT16)
+
+# How a line is called that an instruction only comes near to, and how far that is looked for.
+NEAR = "near "
+_MOST_LOOKED_AT = 16
 
 RULES: dict[str, Callable[[Translation, Writer, Instruction, list[Values]], Values]] = {}
 
@@ -149,6 +180,7 @@ def translate(
     exact: Collection[str] = (),
     devices: int = 1,
     is_float32: bool = False,
+    draw: int = 0,
 ) -> Translated:
     """Rewrite an optimised HLO module.
 
@@ -158,6 +190,7 @@ def translate(
         exact: lines whose products keep all bits all the same.
         devices: over how many it is sharded.
         is_float32: the program itself has no bfloat16.
+        draw: which of some chances moves what is the hardware's own; 0 for none.
 
     Raises:
         NotKnownError: what it is that has no meaning here.
@@ -168,7 +201,7 @@ def translate(
         text = text.replace("bf16[", "f32[")
     try:
         module = hlo.parse(text)
-        translation = Translation(module, arithmetic, exact, devices, is_float32)
+        translation = Translation(module, arithmetic, exact, devices, is_float32, draw)
         body = _main(translation, module.entry)
     except (ValueError, TypeError, KeyError, IndexError) as error:
         raise NotKnownError(str(error)) from error

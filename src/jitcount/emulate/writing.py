@@ -199,7 +199,23 @@ class Writer:
         how = f"exponent_bits = {exponent} : i32, mantissa_bits = {mantissa} : i32"
         return self.op("reduce_precision", [value], value.shape.of(), how)
 
+    def rounded_away(self, value: Value, mantissa: int) -> Value:
+        """A float32 rounded to so many bits of mantissa; what is halfway goes away from zero.
 
+        Half of the last bit that stays is added to the bits as a whole number, and what lies below
+        is cut off: a carry goes into the exponent, as it should.
+        """
+        shape = value.shape.of("u32")
+        drop = _MANTISSA - mantissa
+        bits = self.op("bitcast_convert", [value], shape)
+        bits = self.op("add", [bits, self.full(1 << (drop - 1), shape)], shape)
+        kept = self.full((1 << 32) - (1 << drop), shape)
+        made = self.op("bitcast_convert", [self.op("and", [bits, kept], shape)], value.shape.of())
+        is_finite = self.op("is_finite", [value], shape.of("pred"))
+        return self.op("select", [is_finite, made, value], value.shape.of())
+
+
+_MANTISSA = 23  # bits of a float32's
 PRECISIONS = {"bf16": (8, 7), "f16": (5, 10)}
 _WIDER = {"bf16": {"f32", "f64"}, "f16": {"f32", "f64"}}
 

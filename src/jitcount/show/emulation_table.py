@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jitcount.show.parts import Heading, Note, Part, Row, Table, figures, words
+from jitcount.show.parts import Heading, Note, Part, Row, Table, words
 from jitcount.show.text import signature_of
 
 if TYPE_CHECKING:
+    from jitcount.emulate.facts import Facts
     from jitcount.emulate.result import Emulation
     from jitcount.emulate.shares import Shares
 
@@ -39,11 +40,31 @@ def emulation_table(emulation: Emulation) -> list[Part]:
 
 
 def shares_table(shares: Shares) -> list[Part]:
-    """How far a target's result is off, and which lines make that."""
+    """How far a target's result is off, and which lines make that; what to do about them."""
     off = shares.change / shares.scale if shares.scale else shares.change
-    heading = Heading(f"As if on {shares.target}: the result is {off:.2g} of its size off")
+    heading = f"As if on {shares.target}: {shares.result} is {off:.2g} of its size off"
+    parts: list[Part] = [Heading(heading)]
     if not shares.lines:
-        return [heading, Note("no line rounds what it multiplies")]
-    rows: list[Row] = [(line.place, line.what, f"{line.share:.0%}") for line in shares.lines]
-    advice = 'precision="highest" keeps all bits of a product: jnp.dot(x, y, precision="highest")'
-    return [heading, Table(words("line", "product") + figures("share"), rows), Note(advice)]
+        parts.append(Note("no line rounds what it multiplies"))
+    for line in shares.lines:
+        parts.append(Note(str(line)))
+        if line.advice:
+            parts.append(Note(line.advice, depth=1))
+    if shares.estimated_s is None and any(line.remedy for line in shares.lines):
+        parts.append(Note(f"{shares.target} gives no estimate of its time"))
+    return parts + [Note(f"as on the CPU, and not in this: {text}") for text in shares.as_on_cpu]
+
+
+def facts_table(facts: Facts) -> list[Part]:
+    """What is known of a target's arithmetic."""
+    rows: list[Row] = [(each.subject, each.there, each.standing) for each in facts.facts]
+    sources: list[Row] = [(each.subject, each.source) for each in facts.facts]
+    return [
+        Heading(f"The arithmetic of {facts.target}:"),
+        Table(words("what", "there", "here"), rows),
+        Table(words("what", "source"), sources),
+        Note(
+            "as there: the same bits here   bounded: emulation.leeway(f, x) says what that may "
+            "change in a result"
+        ),
+    ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from jitcount.emulate.rules.loosened import loosened_function
 from jitcount.emulate.shapes import NARROW
 from jitcount.emulate.translating import rule
 
@@ -82,6 +83,7 @@ def _elementwise(
     if instruction.opcode == "clamp":
         given = [_spread(writer, each, shape.extents) for each in given]
     result = writer.op(name, given, shape.of(inner))
+    result = loosened_function(translation, writer, instruction.opcode, result)
     return result if translation.is_wide else writer.convert(result, shape.element)
 
 

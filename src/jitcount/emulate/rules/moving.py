@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 def _constant(
     translation: Translation, writer: Writer, instruction: Instruction, operands: list[Value]
 ) -> Values:
+    """A value; of bfloat16 in a program that has none it was rounded when it was compiled."""
+    shape = instruction.shapes
+    if translation.is_float32 and isinstance(shape, Shape) and shape.element == "bf16":
+        translation.folded(instruction, shape)
     return _literal(writer, instruction.inside, instruction.shapes)
 
 

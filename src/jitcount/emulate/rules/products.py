@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from jitcount.emulate.arithmetic import BITS
+from jitcount.emulate.arithmetic import BITS, TIES_AWAY
+from jitcount.emulate.rules.loosened import loosened_sum
 from jitcount.emulate.shapes import NARROW, Shape, flat
 from jitcount.emulate.translating import rule
 from jitcount.emulate.writing import listed
@@ -44,7 +46,8 @@ def product(
     left, right = writer.convert(left, inner), writer.convert(right, inner)
     rounding = _rounding(translation, instruction, given)
     if rounding is None or not translation.site(instruction, rounding):
-        return writer.convert(make(left, right, inner), result.element)
+        made = _loosened(translation, writer, (left, right), make(left, right, inner), make)
+        return writer.convert(made, result.element)
     lefts = _parts(writer, left, rounding, max(one for one, _ in rounding.passes))
     rights = _parts(writer, right, rounding, max(other for _, other in rounding.passes))
     # The smallest first, so that the sum of the passes keeps what they add.
@@ -53,7 +56,23 @@ def product(
         made = make(lefts[one], rights[other], inner)
         total = made if total is None else writer.op("add", [total, made], made.shape)
     assert total is not None  # noqa: S101
+    total = _loosened(translation, writer, (lefts[0], rights[0]), total, make)
     return writer.convert(total, result.element)
+
+
+def _loosened(
+    translation: Translation,
+    writer: Writer,
+    given: tuple[Value, Value],
+    made: Value,
+    make: Product,
+) -> Value:
+    """A product as another order of its sums may have it."""
+    if translation.draw == 0 or made.shape.element not in {"f32", "f64"} or not made.shape.size:
+        return made
+    left, right = (writer.op("abs", [each], each.shape.of()) for each in given)
+    terms = math.isqrt(left.shape.size * right.shape.size // made.shape.size)
+    return loosened_sum(translation, writer, made, make(left, right, made.shape.element), terms)
 
 
 def _inner(left: str, right: str, result: str) -> str:
@@ -80,13 +99,19 @@ def _rounding(
 
 def _parts(writer: Writer, value: Value, rounding: Rounding, last: int) -> list[Value]:
     """A number as the sum of a few of fewer bits."""
-    bits = BITS[rounding.to]
-    found = [writer.rounded(value, *bits)]
+    found = [_rounded(writer, value, rounding.to)]
     rest = value
     for _ in range(last):
         rest = writer.op("subtract", [rest, found[-1]], value.shape.of())
-        found.append(writer.rounded(rest, *bits))
+        found.append(_rounded(writer, rest, rounding.to))
     return found
+
+
+def _rounded(writer: Writer, value: Value, to: str) -> Value:
+    exponent, mantissa = BITS[to]
+    if to in TIES_AWAY:
+        return writer.rounded_away(value, mantissa)
+    return writer.rounded(value, exponent, mantissa)
 
 
 # --- Dots ---------------------------------------------------------------------------------------

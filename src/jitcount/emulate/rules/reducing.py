@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from jitcount.emulate.rules.loosened import loosened_sum
 from jitcount.emulate.shapes import NARROW, Shape, flat
 from jitcount.emulate.translating import rule
 from jitcount.emulate.writing import Value, array, table
@@ -36,9 +37,28 @@ def reduced(
     scalars = [Shape(element, ()) for element in elements * 2]
     with translation.wide():
         region = writer.region(scalars, translation.apply(applied))
-    made = writer.ops(instruction.opcode.replace("-", "_"), given, shapes, how, [region])
+    name = instruction.opcode.replace("-", "_")
+    made = writer.ops(name, given, shapes, how, [region])
+    if translation.draw and half == 1 and _adds(translation, applied):
+        sizes = [writer.op("abs", [each], each.shape.of()) for each in given]
+        (magnitudes,) = writer.ops(name, sizes, shapes, how, [region])
+        terms = max(given[0].shape.size // max(shapes[0].size, 1), _largest(given[0].shape))
+        made = [loosened_sum(translation, writer, made[0], magnitudes, terms)]
     made = [writer.convert(each, shape.element) for each, shape in zip(made, results, strict=True)]
     return made[0] if isinstance(instruction.shapes, Shape) else tuple(made)
+
+
+def _adds(translation: Translation, name: str) -> bool:
+    root = translation.module.computations[name].root
+    return root.opcode == "add" and root.shape.element not in _COMPLEX
+
+
+_COMPLEX = frozenset({"c64", "c128"})
+
+
+def _largest(shape: Shape) -> int:
+    """For a window, which may cover a whole axis: as many terms as that has."""
+    return max(shape.extents, default=1)
 
 
 def widened(element: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,9 +15,9 @@ from jitcount.targets.installed import require_installed
 from jitcount.targets.names import parse
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Generator, Sequence
 
-    from jitcount.emulate.result import Emulation
+    from jitcount.emulate.result import EmulatedProgram, Emulation
 
 
 class AsIf:
@@ -42,33 +43,93 @@ class AsIf:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(
-        self, call: pytest.CallInfo[None]
+        self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        """Show with a failed test where the target rounds what it computed, and what it did not."""
+        """Say of a failed test whether it fails only there, and where the target rounds."""
         report = yield
         if self._emulation is not None:
-            if report.failed and (text := self._since(self._before)):
-                report.sections.append((f"as if on {self._target}", text))
+            if report.failed:
+                text = "\n\n".join(filter(None, self._explained(item, call)))
+                if text:
+                    report.sections.append((f"as if on {self._target}", text))
             if call.when == "teardown":
                 self._before = len(self._emulation.programs)
         return report
 
-    def _since(self, first: int) -> str:
-        from jitcount.emulate.result import Emulation  # noqa: PLC0415 (the same)
+    def _explained(self, item: pytest.Item, call: pytest.CallInfo[None]) -> list[str]:
+        """What a failure has to do with the target, and the programs of its test."""
+        from jitcount.emulate.as_if import emulated, suspended  # noqa: PLC0415 (it needs JAX)
+
+        assert self._emulation is not None  # noqa: S101
+        programs = self._emulation.programs[self._before :]
+        if call.when != "call":
+            return [self._table(programs)]
+        with suspended():
+            error = _called_again(item)
+        if error:
+            return [f"Called again as on the CPU it fails, too: {error}", self._table(programs)]
+        if not any(program.roundings for program in programs):
+            # What an earlier test has compiled was not compiled for this one.
+            with emulated(self._emulation.emulator, anew=True) as again:
+                _called_again(item)
+            programs = again.programs
+        return [
+            f"{_ONLY} {self._target}: called again as on the CPU it passes.",
+            self._table(programs),
+        ]
+
+    def _table(self, programs: Sequence[EmulatedProgram]) -> str:
+        from jitcount.emulate.result import Emulation  # noqa: PLC0415 (it needs JAX)
         from jitcount.show.emulation_table import emulation_table  # noqa: PLC0415
 
         assert self._emulation is not None  # noqa: S101
-        programs = self._emulation.programs[first:]
-        shown = Emulation(self._emulation.emulator, programs)
+        shown = Emulation(self._emulation.emulator, list(programs))
         return render(emulation_table(shown)) if programs else ""
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        """How much of what was compiled computed as the target's own would."""
-        if self._emulation is not None and (text := self._since(0)):
-            terminalreporter.section(f"as if on {self._target}")
-            terminalreporter.write_line(text)
+        """How much was computed as the target's own would, and what fails only there."""
+        title = f"as if on {self._target}"
+        failed = terminalreporter.stats.get("failed", [])
+        only = [report.nodeid for report in failed if _fails_only_there(report, title)]
+        table = "" if self._emulation is None else self._table(self._emulation.programs)
+        if not table and not only:
+            return
+        terminalreporter.section(title)
+        if table:
+            terminalreporter.write_line(table)
+        if only:
+            terminalreporter.write_line(f"{len(only)} of {len(failed)} failed tests fail only so:")
+            for name in only:
+                terminalreporter.write_line(f"  {name}")
 
     def pytest_unconfigure(self) -> None:
         """Leave JAX as it was."""
         forget(self._callback)
         self._block.close()
+
+
+_ONLY = "It fails only as if on"
+
+
+def _fails_only_there(report: Any, title: str) -> bool:
+    return any(name == title and text.startswith(_ONLY) for name, text in report.sections)
+
+
+def _called_again(item: pytest.Item) -> str:
+    """Call a test once more, with the fixtures that it has; what it raised, in a line."""
+    silent = io.StringIO()
+    try:
+        with contextlib.redirect_stdout(silent), contextlib.redirect_stderr(silent):
+            item.runtest()
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # noqa: BLE001 (pytest's own outcomes are no Exceptions)
+        return _in_a_line(error)
+    # A TestCase raises nothing: it keeps what happened.
+    kept = item.__dict__.pop("_excinfo", None)
+    return _in_a_line(kept[-1].value) if kept else ""
+
+
+def _in_a_line(error: BaseException) -> str:
+    first = (str(error).strip().splitlines() or [""])[0]
+    return f"{type(error).__name__}: {first}" if first else type(error).__name__

@@ -90,6 +90,10 @@ _NAMES = (
 )
 
 
+# What the setting was outside of each block that is open.
+_before: list[Any] = []
+
+
 @contextlib.contextmanager
 def substituted(substitute: Substitute, number: int, name: str = "") -> Iterator[None]:
     """Ask `substitute` for each executable, in all threads, until the block ends.
@@ -115,11 +119,24 @@ def substituted(substitute: Substitute, number: int, name: str = "") -> Iterator
     before = jax.config.values[settings.KEY_OF_BLOCKS]
     _compiler.compile_or_get_cached = ours
     jax.config.update(settings.KEY_OF_BLOCKS, number)
+    _before.append(before)
     try:
         yield
     finally:
+        _before.pop()
         jax.config.update(settings.KEY_OF_BLOCKS, before)
         _compiler.compile_or_get_cached = theirs
+
+
+@contextlib.contextmanager
+def suspended() -> Iterator[None]:
+    """For a block, let all be as outside of every block of `substituted`."""
+    inside = jax.config.values[settings.KEY_OF_BLOCKS]
+    jax.config.update(settings.KEY_OF_BLOCKS, _before[0] if _before else inside)
+    try:
+        yield
+    finally:
+        jax.config.update(settings.KEY_OF_BLOCKS, inside)
 
 
 def _main(module: Any) -> Any:

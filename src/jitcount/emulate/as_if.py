@@ -7,7 +7,7 @@ import itertools
 import threading
 from typing import TYPE_CHECKING, Any
 
-from jitcount._jax.substituting import substituted
+from jitcount._jax.substituting import substituted, suspended
 from jitcount.emulate.arithmetic import EXACT
 from jitcount.emulate.emulating import Emulated, Emulator
 from jitcount.emulate.in_force import in_force
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     from jitcount._jax.substituting import Compilable
     from jitcount.observe.observation import Observation, Portable
+
+__all__ = ["as_if", "emulated", "emulation_of", "suspended"]
 
 # Tells in JAX's keys what is compiled as if for a target.
 _FIRST_NUMBER = 1_000_000
@@ -151,6 +153,6 @@ class _Block:
                 faithful=made.executable is not None,
                 reason=made.reason,
                 roundings=by_line(made.sites),
-                estimated_s=made.estimated_s,
+                cycles=made.cycles,
             )
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import threading
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -38,7 +39,7 @@ class Emulated:
     executable: Any = None
     sites: tuple[Site, ...] = ()
     reason: str = ""
-    estimated_s: float | None = None
+    cycles: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +107,7 @@ class Emulator:
         _require_same(compilable, found.text)
         text = compilable.with_body(found.text)
         self._try(text, cargo)
-        return Emulated(compilable.compile(text), found.sites, estimated_s=made.estimated_s)
+        return Emulated(compilable.compile(text), found.sites, cycles=_cycles(made.hlo or ""))
 
     def _made(self, cargo: Cargo) -> OnTarget:
         """What the target's compiler makes of a program; a test suite has the same one often."""
@@ -143,6 +144,15 @@ class Emulator:
         compilers().submit(Job(target, cargo, cargo.fingerprint, keep_hlo, self.timeout, tell))
         is_there.wait()
         return found[0]
+
+
+def _cycles(hlo: str) -> int | None:
+    """The compiler's own estimate; loops count once. Only XLA:TPU writes one.
+
+    (Its `optimal_seconds` is the same for every precision; these cycles are not.)
+    """
+    found = re.findall(r'"estimated_cycles":"(\d+)"', hlo)
+    return sum(map(int, found)) or None
 
 
 def _require_same(compilable: Compilable, text: str) -> None:

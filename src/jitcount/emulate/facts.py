@@ -44,6 +44,8 @@ _TEXT = "the compiler's own program"
 _CUBLAS = "cuBLAS documentation, cublasComputeType_t"
 _ANY_ORDER = "Higham, Accuracy and Stability of Numerical Algorithms, 4.2"
 
+_ULPS = "XLA's exhaustive tests; CUDA C++ Programming Guide, Mathematical Functions"
+
 _AMPERE = (8, 0)
 _BEFORE_AMPERE = (7, 9)
 
@@ -139,7 +141,7 @@ FACTS = (
         for platform in (TPU, NVIDIA)
         for subject, there, source in (
             ("the order of sums", "its own", _ANY_ORDER),
-            ("the last ulps of exp, log, tanh and the like", "its own", "numerics.rounding.ULPS"),
+            ("the last ulps of exp, log, tanh and the like", "its own", _ULPS),
         )
     ),
 )
@@ -153,10 +155,9 @@ class Facts:
     facts: tuple[Fact, ...]
 
     def __str__(self) -> str:
-        from jitcount.show.emulation_table import facts_table  # noqa: PLC0415 (to the right)
-        from jitcount.show.terminal import render  # noqa: PLC0415
+        from jitcount.emulate.result import shown_facts  # noqa: PLC0415 (it has the door)
 
-        return render(facts_table(self))
+        return shown_facts(self)
 
 
 def facts_of(target: Target) -> tuple[Fact, ...]:

@@ -60,7 +60,7 @@ class EmulatedProgram:
     roundings: tuple[RoundingAt, ...] = ()
     """By line, where the target rounds."""
 
-    estimated_s: float | None = None
+    cycles: int | None = None
     """One run on the target, by its compiler's own estimate; None where it gives none."""
 
     def __str__(self) -> str:
@@ -136,3 +136,11 @@ class Emulation:
         from jitcount.show.terminal import render  # noqa: PLC0415
 
         return render(emulation_table(self))
+
+
+def shown_facts(facts: Facts) -> str:
+    """A table of them."""
+    from jitcount.show.emulation_table import facts_table  # noqa: PLC0415 (to the right)
+    from jitcount.show.terminal import render  # noqa: PLC0415
+
+    return render(facts_table(facts))

@@ -37,10 +37,10 @@ class Run:
         return float(np.sqrt(sum(np.linalg.norm(one - two) ** 2 for one, two in pairs)))
 
     @property
-    def estimated_s(self) -> float | None:
+    def cycles(self) -> int | None:
         """Of all programs together, each run once, by the target's own estimate."""
-        seconds = [program.estimated_s for program in self.programs if program.faithful]
-        return None if not seconds or None in seconds else float(sum(map(float, seconds)))  # type: ignore[arg-type]
+        known = [p.cycles for p in self.programs if p.cycles is not None]
+        return sum(known) or None
 
 
 def run(

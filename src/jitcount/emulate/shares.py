@@ -79,7 +79,7 @@ class Share:
             return ""
         left = f"{self.remedy.left:.0%}".replace("%", " %")
         cost = self.remedy.cost
-        time = "" if cost is None else f", {cost:.2f} times the estimated time"
+        time = "" if cost is None else f", {cost:.2f} times the cycles"
         where = _EVERYWHERE if self.remedy.everywhere else _THERE
         return f"{where}: {left} of the change is left{time}"
 
@@ -99,7 +99,7 @@ class Shares:
     """The norm of the result."""
 
     lines: tuple[Share, ...]
-    estimated_s: float | None = None
+    cycles: int | None = None
     """One run, by the target's own estimate."""
 
     as_on_cpu: tuple[str, ...] = ()
@@ -138,12 +138,10 @@ def shares(emulator: Emulator, f: Callable[..., Any], *arguments: Any, **named: 
             remedy = Remedy(everywhere, raised.distance(exact) / change, _ratio(raised, there))
             parts[at] = replace(part, remedy=remedy)
     left = tuple(str(program) for program in there.programs if not program.faithful)
-    return Shares(
-        emulator.target.name, name, change, exact.norm, tuple(parts), there.estimated_s, left
-    )
+    return Shares(emulator.target.name, name, change, exact.norm, tuple(parts), there.cycles, left)
 
 
 def _ratio(one: Run, other: Run) -> float | None:
-    if not one.estimated_s or not other.estimated_s:
+    if not one.cycles or not other.cycles:
         return None
-    return one.estimated_s / other.estimated_s
+    return one.cycles / other.cycles

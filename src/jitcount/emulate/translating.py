@@ -173,7 +173,7 @@ class Translated:
     sites: tuple[Site, ...]
 
 
-def translate(
+def translate(  # noqa: PLR0913 (each is one more way to run the same text)
     text: str,
     arithmetic: Arithmetic = EXACT,
     *,

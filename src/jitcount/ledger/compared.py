@@ -72,6 +72,32 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
+class Prediction:
+    """What an emulation foresaw of a device's results."""
+
+    device: str
+    """The device's ledger, by name."""
+
+    emulation: str
+    same: int
+    """Cases with the same bits."""
+
+    near: int
+    """Cases with others, as near as their bounds want."""
+
+    missed: tuple[str, ...]
+    """Cases that are farther off."""
+
+    def __str__(self) -> str:
+        every = self.same + self.near + len(self.missed)
+        missed = f": {', '.join(self.missed)}" if self.missed else ""
+        return (
+            f"{self.device} beside its emulation {self.emulation}: of {every} cases {self.same} to "
+            f"the bit, {self.near} within bounds, {len(self.missed)} beyond{missed}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Comparison:
     """What a comparison found."""
 
@@ -82,6 +108,9 @@ class Comparison:
     rows: Sequence[Row]
     changed: Mapping[str, Sequence[str]]
     """By ledger: the cases whose bits, of one dtype, are others than in the ledger before it."""
+
+    predictions: Sequence[Prediction] = ()
+    """Of each real device that an emulation is there of."""
 
     @property
     def names(self) -> list[str]:
@@ -116,6 +145,7 @@ class Comparison:
             "ledgers": ledgers,
             "differences": [asdict(difference) for difference in self.differences],
             "cases": {row.case: self._in_each(row) for row in self.rows},
+            "predictions": [asdict(prediction) for prediction in self.predictions],
         }
 
     def _in_each(self, row: Row) -> dict[str, Any]:

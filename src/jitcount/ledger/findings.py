@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from jitcount.numerics.judging import Verdict
 
 
+REFUSES = " refuses it: "
+"""In a reason why a program was not emulated: the target's own compiler does not take it."""
+
+
 def verdicts(entry: CaseEntry) -> list[Verdict]:
     """Each result of an entry, held against what it must be."""
     return [judge(result.value, result.expected) for result in entry.results]
@@ -35,6 +39,7 @@ def findings(entry: CaseEntry, judged: Sequence[Verdict] | None = None) -> list[
         wanted = {name: count for name, count in entry.expected_compiles.items() if count}
         if entry.counts() != wanted:
             lines.append(f"compiled {counts_text(entry.counts())}, not {counts_text(wanted)}")
+    lines += [f"as if: {line}" for line in entry.as_on_cpu if REFUSES in line]
     return lines + [line for target in entry.targets for line in _refusals(entry, target)]
 
 

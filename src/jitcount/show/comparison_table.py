@@ -40,7 +40,9 @@ def comparison_tables(compared: Comparison) -> list[Part]:
     tone = Tone.DIFFERENT if compared.differences else Tone.STRONG
     parts: list[Part] = [Heading(_headline(compared), tone)]
     parts += [Note(str(found), depth=1, tone=Tone.DIFFERENT) for found in compared.differences]
-    parts += [_ledgers(compared), *_changed(compared)]
+    parts.append(_ledgers(compared))
+    parts += [Note(str(prediction)) for prediction in compared.predictions]
+    parts += _changed(compared)
     if any(cell.figures for row in compared.rows for cell in row.cells):
         parts.append(_figures(compared))
     legend = [*_LEGEND, _LEGEND_OF_DTYPES] if _has_other_dtypes(compared) else _LEGEND

@@ -50,8 +50,8 @@ def shares_table(shares: Shares) -> list[Part]:
         parts.append(Note(str(line)))
         if line.advice:
             parts.append(Note(line.advice, depth=1))
-    if shares.estimated_s is None and any(line.remedy for line in shares.lines):
-        parts.append(Note(f"{shares.target} gives no estimate of its time"))
+    if shares.cycles is None and any(line.remedy for line in shares.lines):
+        parts.append(Note(f"{shares.target} gives no estimate of what that costs"))
     return parts + [Note(f"as on the CPU, and not in this: {text}") for text in shares.as_on_cpu]
 
 

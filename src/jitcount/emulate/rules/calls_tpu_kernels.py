@@ -84,9 +84,7 @@ class _Softmax:
             before = self._op("multiply", moved, total)
             total = self._op("add", before, self._reduced("add", weights))
             kept = self._op("multiply", self._spread(before, made.shape), made)
-            added = self._rounded(
-                self._writer.op("add", [self._product(weights, value), kept], made.shape)
-            )
+            added = self._op("add", self._product(weights, value), kept)
             one = self._writer.full(1, total.shape)
             scale = self._function("divide", one, total)
             made = self._op("multiply", added, self._spread(scale, made.shape))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from jitcount.emulate.shapes import Shape
 from jitcount.numerics.chances import chain, likely
-from jitcount.numerics.rounding import ULPS
+from jitcount.numerics.ulps import LIKELY
 from jitcount.numerics.units import unit_roundoff
 
 if TYPE_CHECKING:
@@ -21,23 +21,29 @@ if TYPE_CHECKING:
 
 _NAMES = {"f32": "float32", "f64": "float64"}
 
-# By opcode, as many ulps as `numerics` declares for every backend; what is not there, the most.
+# What `numerics` calls an opcode.
 _OPCODES = {
     "divide": "divide",
     "sqrt": "sqrt",
-    "rsqrt": "sqrt",
-    "cbrt": "sqrt",
+    "rsqrt": "rsqrt",
+    "cbrt": "rsqrt",
     "exponential": "exp",
-    "exponential-minus-one": "exp",
+    "exponential-minus-one": "expm1",
     "log": "log",
-    "log-plus-one": "log",
+    "log-plus-one": "log1p",
+    "tanh": "tanh",
     "sine": "sin",
-    "cosine": "sin",
+    "cosine": "cos",
+    "tan": "tan",
+    "erf": "erf",
+    "logistic": "logistic",
 }
+
+# Those that it does not name are as far off as the farthest of them.
 _OTHERS = frozenset(
     {
-        *("acos", "acosh", "asin", "asinh", "atan", "atanh", "atan2", "cosh", "sinh", "tan"),
-        *("erf", "logistic", "power", "tanh"),
+        *("acos", "acosh", "asin", "asinh", "atan", "atanh", "atan2", "cosh", "sinh"),
+        "power",
     }
 )
 
@@ -48,9 +54,9 @@ def loosened_function(translation: Translation, writer: Writer, opcode: str, val
     if translation.draw == 0 or name is None:
         return value
     if opcode in _OPCODES:
-        ulps = ULPS[_OPCODES[opcode]]
+        ulps = LIKELY[_OPCODES[opcode]]
     elif opcode in _OTHERS:
-        ulps = max(ULPS.values())
+        ulps = max(LIKELY.values())
     else:
         return value
     size = writer.op("abs", [value], value.shape)

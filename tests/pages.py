@@ -4,7 +4,8 @@ A block of Python runs by itself, as ``train.py``; one with tests is a file of t
 commands under it. Of a block of commands, those of jitcount, pytest and Python run, if their output
 is shown: the block of text right below.
 
-``python -m tests.pages`` puts what they print now under all of them; read the diff.
+``python -m tests.pages`` puts what they print now under all of them, where more than figures
+differs; ``python -m tests.pages --figures`` in any case. Read the diff.
 """
 
 from __future__ import annotations
@@ -117,17 +118,20 @@ def without_figures(text: str) -> list[str]:
     return [re.sub(r" +", " ", line).strip() for line in text.strip().splitlines()]
 
 
-def update(page: Path) -> None:
-    """Put under each example of a page what it prints now, where more than figures differs."""
+def update(page: Path, *, figures: bool) -> None:
+    """Put under each example of a page what it prints now, where that differs."""
     for example in reversed(examples_in(page)):
         with tempfile.TemporaryDirectory() as directory:
             printed = printed_by(example, Path(directory))
-        if without_figures(printed) != without_figures(example.shown):
+        if not example.shown and not printed:
+            continue
+        if figures or without_figures(printed) != without_figures(example.shown):
             text, place = page.read_text(), example.place
             page.write_text(f"{text[: place.start]}{printed.strip()}\n{text[place.stop :]}")
             print(f"{page.relative_to(ROOT)}: example {example.number}")  # noqa: T201
 
 
 if __name__ == "__main__":
-    for _page in map(Path, sys.argv[1:]) if sys.argv[1:] else PAGES:
-        update(_page.resolve())
+    _words = sys.argv[1:]
+    for _page in [Path(word).resolve() for word in _words if word != "--figures"] or PAGES:
+        update(_page, figures="--figures" in _words)

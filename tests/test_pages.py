@@ -9,7 +9,6 @@ import yaml
 
 from jitcount.explain.causes import Kind
 from jitcount.ledger.environment import environment
-from jitcount.suite.cases import CASES
 from jitcount.targets.chips import CHIPS
 from tests.helpers import ROOT, sessions
 from tests.pages import PAGES, Example, examples_in, printed_by, without_figures
@@ -106,11 +105,6 @@ def test_the_releases_are_those_of_the_sessions() -> None:
     scored = re.findall(r"^([\d.]+) +\d+ +\d+ +\d+$", TEXTS["causes.md"], re.MULTILINE)
     compared = re.findall(r"^([\d.]+) +cpu \(cpu\): jax", TEXTS["suite.md"], re.MULTILINE)
     assert (scored, compared) == (releases, releases)
-
-
-def test_as_many_cases_as_there_are() -> None:
-    said = re.findall(r"`jitcount suite` runs (\d+) cases", TEXTS["suite.md"])
-    assert said == [str(len(CASES))]
 
 
 def test_every_chip_is_shown() -> None:

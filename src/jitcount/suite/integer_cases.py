@@ -44,7 +44,10 @@ def _branches_by_hand(x: np.ndarray, which: np.ndarray) -> list[np.ndarray]:
 def _random(key: jax.Array) -> list[jax.Array]:
     """What `jax.random` draws is defined to the bit; what it makes of it is rounded."""
     wrapped = jax.random.wrap_key_data(key, impl="threefry2x32")
-    return [jax.random.bits(wrapped, (1025,)), jax.random.key_data(jax.random.split(wrapped, 3))]
+    return [
+        jax.random.bits(wrapped, (1025,), "uint32"),
+        jax.random.key_data(jax.random.split(wrapped, 3)),
+    ]
 
 
 def _threefry(key: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

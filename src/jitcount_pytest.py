@@ -7,6 +7,7 @@ ini value wants it. Neither imports JAX before the tests do.
 from __future__ import annotations
 
 import copy
+import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -105,6 +106,10 @@ def pytest_configure(config: pytest.Config) -> None:
         from jitcount.pytest_as_if import AsIf  # noqa: PLC0415 (the same)
 
         config.pluginmanager.register(AsIf(config), "jitcount-as-if")
+    if os.environ.get("GITHUB_ACTIONS") == "true" and not hasattr(config, "workerinput"):
+        from jitcount.pytest_github import Github  # noqa: PLC0415 (the same)
+
+        config.pluginmanager.register(Github(config), "jitcount-github")
     options = ("show", "ledger", "budget", "update", "review", "targets")
     wanted = any(config.getoption(f"jitcount_{name}") for name in options)
     if wanted or config.getini("compile_budget"):
@@ -178,7 +183,23 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
         return (yield)
     from jitcount import pytest_plugin  # noqa: PLC0415
 
-    with pytest_plugin.counted(item):
-        result = yield
+    try:
+        with pytest_plugin.counted(item):
+            result = yield
+    finally:
+        pytest_plugin.note_costs(item)
     pytest_plugin.check(item)
     return result
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Show with a failed test that holds a count what it compiled."""
+    report = yield
+    if call.when == "call" and report.failed and _holds_count(item):
+        from jitcount import pytest_plugin  # noqa: PLC0415
+
+        pytest_plugin.report_failure(item, report)
+    return report

@@ -8,13 +8,18 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 import pytest
 
+from jitcount import pytest_github
 from jitcount._after_jax import after_import_of_jax, forget
+from jitcount.explain.hotspots import is_first
+from jitcount.explain.summing import in_a_line
 from jitcount.recorder.log import CompileLog
-from jitcount.show.expected import differences
+from jitcount.show.expected import differences, in_short, surplus, too_many
+from jitcount.show.log_table import log_table
+from jitcount.show.parts import Note
 from jitcount.show.terminal import render, width
 
 if TYPE_CHECKING:
@@ -23,11 +28,27 @@ if TYPE_CHECKING:
     from jitcount.explain.compile import Compile
     from jitcount.ledger.budget import Counts
     from jitcount.observe.observation import Observation
+    from jitcount.show.parts import Part
+
+
+class Refused(NamedTuple):
+    """Why a count did not hold."""
+
+    what: str
+    """In one line."""
+
+    beyond: Sequence[Compile]
+    """What was compiled too much."""
+
 
 _LOG = pytest.StashKey[CompileLog]()
 _REPEATS = pytest.StashKey[CompileLog]()
 _LOG_ON_TARGETS = pytest.StashKey[CompileLog]()
 _PROBLEM = pytest.StashKey[Exception | None]()
+_REFUSED = pytest.StashKey[Refused]()
+
+# What a test's report and a benchmark's extra_info have.
+_PROPERTIES = ("compiles", "compile_s")
 
 
 def log_of(item: pytest.Item) -> CompileLog:
@@ -44,6 +65,8 @@ def begin(item: pytest.Item) -> None:
     for key in _LOG, _REPEATS:
         item.stash[key] = CompileLog(redact=_redacts(item.config))
     item.stash[_PROBLEM] = None
+    if _REFUSED in item.stash:
+        del item.stash[_REFUSED]
 
 
 @contextlib.contextmanager
@@ -98,30 +121,86 @@ def check(item: pytest.Item) -> None:
     for marker in item.iter_markers("compiles"):
         expected = _expected_counts(marker)
         if log.counts() != expected:
-            fail(f"{item.name} must compile exactly what its marker names", expected, log.compiles)
+            rule = f"{item.name} must compile exactly what its marker names"
+            fail(item, rule, expected, log.compiles)
     for marker in item.iter_markers("max_compiles"):
         limit = _limit(marker)
         if log.count() > limit:
-            fail(
-                f"{item.name} may compile {limit} at most, and compiled {log.count()}",
-                None,
-                log.compiles,
-            )
+            rule = f"{item.name} may compile {limit} at most, and compiled {log.count()}"
+            fail(item, rule, None, log.compiles, what=too_many(limit, log.compiles))
     if item.get_closest_marker("no_compiles") and log.count():
-        headline = f"{item.name} must compile nothing, and compiled {log.count()}"
-        fail(headline, {}, log.compiles, "call it once in a fixture, before the test")
+        rule = f"{item.name} must compile nothing, and compiled {log.count()}"
+        advice = "call it once in a fixture, before the test"
+        fail(item, rule, {}, log.compiles, for_first_calls=advice)
     run = item.config.pluginmanager.get_plugin("jitcount-run")
     if run is not None:
         run.check(item, log)
 
 
-def fail(
-    headline: str, expected: Counts | None, compiles: Sequence[Compile], for_first_calls: str = ""
+def fail(  # noqa: PLR0913 (keywords, each of its own)
+    item: pytest.Item,
+    rule: str,
+    expected: Counts | None,
+    compiles: Sequence[Compile],
+    *,
+    what: str = "",
+    for_first_calls: str = "",
 ) -> NoReturn:
-    """Fail a test, with what it compiled and what it should have."""
-    shown = differences(headline, expected, compiles, for_first_calls)
+    """Fail a test, with what it compiled and what it should have; pytest sums up the first line.
+
+    Args:
+        item: the test.
+        rule: what it was held to.
+        expected: how often each function may be compiled, where the rule says that.
+        compiles: what was compiled.
+        what: all of it in one line, where that does not follow from what is expected.
+        for_first_calls: what to do about these.
+    """
+    what = what or in_short(expected or {}, compiles)
+    item.stash[_REFUSED] = Refused(what, surplus(expected, compiles))
+    shown = [Note(what), *differences(rule, expected, compiles, for_first_calls)]
+    pytest.fail(_rendered(shown), pytrace=False)
+
+
+def _rendered(parts: Sequence[Part]) -> str:
     # Not to what captures a test's output, but where pytest shows it in the end.
-    pytest.fail(render(shown, width(), dense=True, stream=sys.__stdout__), pytrace=False)
+    return render(parts, width(), dense=True, stream=sys.__stdout__)
+
+
+def note_costs(item: pytest.Item) -> None:
+    """Put what a test compiled where reports find it: junit's properties, a benchmark's file."""
+    if _REPEATS not in item.stash:
+        return
+    made = [compiled for compiled in compiles_of(item) if not compiled.from_disk]
+    took = round(sum(compiled.total_s for compiled in made), 6)
+    others = [(name, value) for name, value in item.user_properties if name not in _PROPERTIES]
+    item.user_properties[:] = [*others, *zip(_PROPERTIES, (len(made), took), strict=True)]
+    benchmark = getattr(item, "funcargs", {}).get("benchmark")
+    if isinstance(info := getattr(benchmark, "extra_info", None), dict):
+        info.update(zip(_PROPERTIES, (log_of(item).counts(), took), strict=True))
+
+
+def report_failure(item: pytest.Item, report: pytest.TestReport) -> None:
+    """Show with a failed test what it compiled and why, and tell GitHub, where that listens."""
+    log = log_of(item)
+    if not log.compiles and "compiles" not in getattr(item, "fixturenames", ()):
+        return
+    refused = item.stash.get(_REFUSED, None)
+    # What a failure of ours has said of causes and remedies is not said again.
+    shown = log_table(log.compiles, with_advice=refused is None)
+    report.sections.append(("compiles", _rendered(shown)))
+    if not pytest_github.is_there():
+        return
+    if refused is None and "compiles" in getattr(item, "fixturenames", ()):
+        # It was most likely a count that the test itself did not hold.
+        again = [compiled for compiled in log.compiles if not is_first(compiled)]
+        refused = Refused("; ".join(map(_recompiled, again)), again)
+    if refused is not None and refused.beyond:
+        pytest_github.attach(report, *refused)
+
+
+def _recompiled(compiled: Compile) -> str:
+    return f"{compiled.function}: {in_a_line(compiled.causes)}"
 
 
 def _expected_counts(marker: pytest.Mark) -> Counts:

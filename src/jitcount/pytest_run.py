@@ -21,6 +21,7 @@ from jitcount.ledger.files import is_there as is_file_there
 from jitcount.ledger.writing import require_replaceable
 from jitcount.pytest_budget import Update, update_asked
 from jitcount.pytest_plugin import compiles_of, fail, log_of
+from jitcount.show.again import compiled_again
 from jitcount.show.costliest import costliest
 from jitcount.show.parts import Note
 from jitcount.show.target_table import targets_summary
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from jitcount.recorder.log import CompileLog
+    from jitcount.show.parts import Part
 
 
 class _Sent(msgspec.Struct, frozen=True):
@@ -44,6 +46,9 @@ class _Sent(msgspec.Struct, frozen=True):
 
     counts: Counts
     """Of those that are, as a budget has them."""
+
+    is_isolated: bool
+    """Whether JAX's caches are cleared for tests that hold a count."""
 
 
 class Run:
@@ -58,6 +63,7 @@ class Run:
         self._with_eager = bool(config.getini("compile_budget_eager"))
         named = config.getoption("jitcount_budget") or config.getini("compile_budget")
         self._budget_file = config.rootpath / named if named else None
+        self._budget_name = named
         try:
             if targets := config.getoption("jitcount_targets"):
                 for target in targets:
@@ -71,6 +77,7 @@ class Run:
         self._passed: dict[str, bool] = {}
         """By test, whether all of its phases did; of one that is run again, the last time."""
         self._where: Environment | None = None
+        self._are_cleared = False
 
     def _prepare_files(self) -> Budget | None:
         """Read the budget, and see that what will be written replaces nothing of others."""
@@ -97,14 +104,19 @@ class Run:
         if over:
             allowed = dict(self._budget.tests.get(item.nodeid, {}))
             over_text = ", ".join(f"{name} {count}" for name, count in over.items())
-            headline = f"{item.name} compiles more than its budget (over by {over_text})"
+            rule, what = f"{item.name} compiles more than its budget (over by {over_text})", ""
+            if not allowed:
+                new = "it is new, or compiled nothing before"
+                rule = f"{item.name} has no entry in {self._budget_name}: {new}"
+                found_text = ", ".join(f"{name} ×{count}" for name, count in found.items())
+                what = f"{found_text}, not in the budget: --compile-update puts it there"
             import jax  # noqa: PLC0415 (there is more than none, so it is there)
 
             if self._budget.jax != jax.__version__:
                 made_with = f"the budget was made with JAX {self._budget.jax}"
-                headline += f"; {made_with}, and this is {jax.__version__}"
+                rule += f"; {made_with}, and this is {jax.__version__}"
             kept = [c for c in log.compiles if self._with_eager or not c.eager]
-            fail(headline, allowed, kept)
+            fail(item, rule, allowed, kept, what=what)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(
@@ -113,7 +125,8 @@ class Run:
         """Put what a test compiled into its report, which travels from a worker."""
         report = yield
         if call.when == "call":
-            sent = _Sent(compiles_of(item), self._counts_of(log_of(item)))
+            is_isolated = self._config.pluginmanager.has_plugin("jitcount-isolation")
+            sent = _Sent(compiles_of(item), self._counts_of(log_of(item)), is_isolated)
             report.jitcount = encode(sent).decode()
         return report
 
@@ -134,6 +147,7 @@ class Run:
         found = decode(sent.encode(), _Sent)
         self._found[report.nodeid] = found.compiles
         self._counts[report.nodeid] = found.counts
+        self._are_cleared |= found.is_isolated
 
     @property
     def _measured(self) -> dict[str, Counts]:
@@ -176,10 +190,11 @@ class Run:
         """Show the costliest compiles, and what a budget no longer needs."""
         if self._is_worker:
             return
-        most = self._config.getoption("jitcount_show")
-        if most:
+        if parts := self.parts():
             terminalreporter.section("compiles")
-            terminalreporter.write_line(render(costliest(self._found, most), dense=True))
+            terminalreporter.write_line(
+                render(parts, dense=True, colour=bool(terminalreporter.hasmarkup))
+            )
         if self._config.getoption("jitcount_targets"):
             terminalreporter.section("compiles on targets")
             terminalreporter.write_line(render(targets_summary(self._found)))
@@ -190,6 +205,17 @@ class Run:
             if lines:
                 terminalreporter.section(title)
                 terminalreporter.write_line(render(map(Note, lines)))
+
+    def parts(self) -> list[Part]:
+        """The costliest compiles, and what was compiled again; nothing where it was not asked."""
+        most = self._config.getoption("jitcount_show")
+        if not most:
+            return []
+        again = compiled_again(compiled for found in self._found.values() for compiled in found)
+        if again and self._are_cleared:
+            why = "tests that hold a count begin with cleared caches"
+            again.append(Note(f"{why}: --compile-isolation=none leaves them", depth=1))
+        return [*costliest(self._found, most), *again]
 
     def _unused(self) -> list[str]:
         """What a budget no longer needs."""

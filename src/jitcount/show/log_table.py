@@ -35,17 +35,20 @@ _MOST_CAUSES = 4
 _MOST_NAMES = 6
 
 
-def log_table(compiles: Sequence[Compile], *, whole: bool = False) -> list[Part]:
+def log_table(
+    compiles: Sequence[Compile], *, whole: bool = False, with_advice: bool = True
+) -> list[Part]:
     """A headline with the totals, what to fix first, and the compiles.
 
     The user's own jits come first, one row for a function, a line and a kind of cause; operations
     outside of jit are summed up by line. The `whole` table has a row for each compile, in order.
+    Without advice, what to fix is left out.
     """
     if not compiles:
         return [Note("nothing was compiled")]
     groups = [[compiled] for compiled in compiles] if whole else grouped(compiles)
     parts: list[Part] = [Heading(_headline(compiles))]
-    if worst := hotspots(compiles)[:_MOST_HOTSPOTS]:
+    if with_advice and (worst := hotspots(compiles)[:_MOST_HOTSPOTS]):
         parts.append(Heading("Worth fixing first"))
         parts += [note for hotspot in worst for note in _notes(hotspot)]
     return [*parts, compiles_table(groups)]

@@ -171,13 +171,17 @@ def group(name: str) -> list[str]:
 # --- The sessions -------------------------------------------------------------------------------
 
 
+# What looks closely takes long, and has a session of its own: the tests are done in three minutes.
+QUICK = ("-m", "not thorough")
+
+
 def run_tests(session: nox.Session, backend: Backend) -> None:
     """Run the tests on a backend, then the suite's cases, and keep their ledger."""
     require_device(session, backend)
     install(session, backend)
     # Two workers for the CPU; an accelerator is one process's at a time.
     workers = ("-n2", "--dist=worksteal") if backend.name == "cpu" else ()
-    session.run("pytest", *workers, *session.posargs, env=environment(backend))
+    session.run("pytest", *workers, *(session.posargs or QUICK), env=environment(backend))
     if not session.posargs:
         run_suite(session, RESULTS / f"{backend.name}.json", environment(backend))
 
@@ -298,6 +302,15 @@ def field(session: nox.Session) -> None:
     session.run("pytest", "tests/field", "-n2", *session.posargs, env=environment(cpu))
 
 
+@nox.session(default=False, tags=["change"])
+def thorough(session: nox.Session) -> None:
+    """Run the tests that take long, on the CPU: random programs, every fault, many processes."""
+    cpu = BACKENDS["cpu"]
+    install(session, cpu)
+    command = ("pytest", "-m", "thorough", "-n2", "--dist=worksteal")
+    session.run(*command, *session.posargs, env=environment(cpu))
+
+
 @nox.session(default=False, python="3.11", venv_backend="uv", tags=["weekly"])
 def lowest(session: nox.Session) -> None:
     """Run the tests with the lowest versions that are declared, of the oldest Python."""
@@ -328,21 +341,21 @@ def run_apart(session: nox.Session, name: str) -> None:
     session.run("python", "benchmarks/summary.py", str(figures), env=env)
 
 
-@nox.session(name="bench-overheads", default=False)
+@nox.session(name="bench-overheads", default=False, tags=["weekly"])
 def bench_overheads(session: nox.Session) -> None:
     """Hold compiles with jitcount, and with its neighbours, against bare ones, on the CPU."""
     install(session, BACKENDS["cpu"], *group("neighbours"))
     run_apart(session, "overheads")
 
 
-@nox.session(name="bench-plugin", default=False)
+@nox.session(name="bench-plugin", default=False, tags=["weekly"])
 def bench_plugin(session: nox.Session) -> None:
     """Time whole runs of pytest with and without the plugin, on the CPU."""
     install(session, BACKENDS["cpu"])
     run_apart(session, "plugin")
 
 
-@nox.session(name="bench-targets", default=False)
+@nox.session(name="bench-targets", default=False, tags=["weekly"])
 def bench_targets(session: nox.Session) -> None:
     """Time ``record(targets=...)`` beside the bare compiles for a TPU and a GPU, without them."""
     install_compilers(session, BACKENDS["gpu"], BACKENDS["tpu"])

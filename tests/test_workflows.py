@@ -56,15 +56,14 @@ def test_every_session_that_they_name_exists(tags: dict[str, set[str]]) -> None:
 
 def test_ci_and_the_workflow_read_the_same_list(tags: dict[str, set[str]]) -> None:
     change = {name for name, its in tags.items() if "change" in its}
-    assert {"libraries", "aot-gpu", "aot-tpu", "docs", "package", "lint", "types"} == change
+    aot = {"aot-gpu", "aot-tpu"}
+    assert {"thorough", "libraries", "docs", "package", "lint", "types"} | aot == change
     assert "\npython -m nox -t change\n" in (ROOT / ".ci" / "run").read_text()
     assert "$(tagged change more)" in (ROOT / ".github" / "workflows" / "cpu.yml").read_text()
 
 
 # Sessions that no workflow starts, and why.
 BY_HAND = {
-    "bench-plugin": "its figures are for people",
-    "bench-targets": "the same",
     "compare": "compare.yml calls the command itself",
     "faults": "takes longer than a runner is given",
     "seeds": "the same",

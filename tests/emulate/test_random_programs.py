@@ -162,6 +162,7 @@ def _check(programs: list[Program], shapes: list[tuple[int, int]], run_text: Run
         np.testing.assert_allclose(one, other, 1e-4, 1e-5, err_msg=f"{step} of {programs[step[0]]}")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", range(5))
 def test_random_programs_compute_the_same(seed: int, run_text: Run) -> None:
     """Ten of them in one: to compile is what takes time."""

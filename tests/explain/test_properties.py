@@ -112,6 +112,7 @@ def change_leaf(draw: Any, leaf: Any, place: str, expected: Causes) -> Any:
     return jax.ShapeDtypeStruct(shape, dtype)
 
 
+@pytest.mark.thorough
 @settings(max_examples=500, deadline=None)
 @given(data=st.data(), x=trees, y=trees)
 def test_the_causes_name_what_was_changed_and_nothing_else(
@@ -132,6 +133,7 @@ CHANGES: dict[str, tuple[str, str]] = {
 }
 
 
+@pytest.mark.thorough
 @settings(max_examples=200, deadline=None)
 @given(data=st.data(), x=trees, y=leaves, what=st.sets(st.sampled_from(sorted(CHANGES))))
 def test_options_and_ways_of_calling_are_named_beside_the_arguments(

@@ -155,6 +155,7 @@ def changes(old: Config, new: Config) -> Causes:
 X = jax.ShapeDtypeStruct((3,), "float32")
 
 
+@pytest.mark.thorough
 @settings(max_examples=300, deadline=None)
 @given(old=configs, new=configs)
 def test_each_field_of_a_configuration_that_changed_is_named(
@@ -191,6 +192,7 @@ values = st.one_of(
 )
 
 
+@pytest.mark.thorough
 @settings(max_examples=300, deadline=None)
 @given(old=values, new=values)
 def test_any_other_static_value_is_named(static: Any, old: Any, new: Any) -> None:
@@ -323,6 +325,7 @@ class Changing:
         return jax.ShapeDtypeStruct((*leaf.shape, 7), leaf.dtype)
 
 
+@pytest.mark.thorough
 @settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data(), tree=trees)
 def test_each_change_in_a_tree_of_registered_nodes_is_named(
@@ -365,6 +368,7 @@ def call_in(way: tuple[str, Any], jitted: Any) -> None:
     jax.jvp(of, (x,) * len(how), (x,) * len(how))
 
 
+@pytest.mark.thorough
 @settings(max_examples=25, deadline=None)
 @given(way=ways, other=ways)
 def test_another_transformation_is_told_as_one_and_the_same_is_not_compiled_again(
@@ -412,6 +416,7 @@ layers = st.one_of(
 stacks = st.lists(layers, min_size=1, max_size=3)
 
 
+@pytest.mark.thorough
 @settings(max_examples=15, deadline=None)
 @given(stack=stacks, other=stacks)
 def test_of_nested_transformations_every_program_has_a_cause(

@@ -105,6 +105,7 @@ def document(ledger: Ledger) -> Any:
     return json.loads(files.encode(ledger))
 
 
+@pytest.mark.thorough
 @settings(max_examples=1000, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_no_change_of_a_ledger_passes_in_silence_or_ends_in_a_traceback(

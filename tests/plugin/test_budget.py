@@ -221,6 +221,7 @@ def results(folder: Path) -> dict[str, tuple[int, str, Any]]:
     }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", RUNS)
 def test_only_what_a_run_saw_to_its_end_changes(
     name: str, results: dict[str, tuple[int, str, Any]]

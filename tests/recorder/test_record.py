@@ -135,6 +135,7 @@ def test_one_recorder_in_two_tasks_keeps_two_logs() -> None:
     assert {name: log.count() for name, log in logs.items()} == {"short": 1, "long": 2}
 
 
+@pytest.mark.thorough
 def test_threads_that_compile_at_the_same_time_are_all_counted() -> None:
     threads, shapes = 8, 50
     start = threading.Barrier(threads)

@@ -7,6 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from jitcount._jax.faulty import primitives_replaced
 from jitcount.numerics.ulps import LIKELY
@@ -90,6 +91,7 @@ def drawn_losses() -> Iterator[list[float]]:
             yield losses
 
 
+@pytest.mark.thorough
 def test_the_bound_of_the_losses_is_some_standard_deviations_of_what_rounding_does() -> None:
     off = np.array(list(drawn_losses())) / np.array(LOSSES) - 1
     deviations = off.std(axis=0) / UNIT

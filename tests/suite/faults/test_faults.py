@@ -39,6 +39,7 @@ def test_there_are_faults_of_every_family() -> None:
     assert all(fault.about and fault.primitives for fault in FAULTS)
 
 
+@pytest.mark.thorough
 @pytest.mark.two_devices
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.id)
 def test_a_fault_changes_what_its_primitive_gives(fault: Fault) -> None:

@@ -16,6 +16,7 @@ def in_bfloat16(original: Any, a: jax.Array, b: jax.Array, **parameters: Any) ->
     return original(rounded(a, BFLOAT16), rounded(b, BFLOAT16), **parameters)
 
 
+@pytest.mark.thorough
 def test_the_same_fault_on_one_backend_only(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

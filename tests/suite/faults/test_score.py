@@ -38,6 +38,7 @@ def tried(name: str) -> Tried:
     return try_case(case, [BY_NAME[fault] for fault in (*FIVE, "dot-race")])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", FIVE)
 def test_long_sums_notice_a_faulty_kernel(name: str) -> None:
     (score,) = scores([BY_NAME[name]], [tried(case) for case in SUMS])

@@ -1,9 +1,9 @@
 import pytest
 
 from jitcount.emulate.hlo import parse, split
-from jitcount.emulate.places import Places
 from jitcount.emulate.shapes import Shape
 from jitcount.emulate.translating import NotKnownError, translate
+from jitcount.profile.places import Places
 
 TEXT = r"""HloModule jit_f, is_scheduled=true, entry_computation_layout={(f32[2]{0})->f32[2]{0}}
 

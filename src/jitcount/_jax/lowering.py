@@ -193,7 +193,9 @@ def lower_for(
     if has_callbacks:
         arguments["backend"] = _AbsentBackend(platform, arguments["backend"])
     no_lines = jax.log_compiles(False)  # noqa: FBT003 (of this one the user should not hear)
-    with settings.set_as(lowering.settings), no_lines:
+    # A library's frames may be more than the ten that JAX writes: the user's come after them.
+    stacks = (("jax_traceback_in_locations_limit", -1),) if keep_places else ()
+    with settings.set_as((*lowering.settings, *stacks)), no_lines:
         module = lowering.lower(**arguments)[0]
         return _written(module.operation) if keep_places else _without_places(module.operation)
 

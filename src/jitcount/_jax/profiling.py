@@ -1,20 +1,169 @@
-"""What a profile needs of JAX: the program at each step, from the frames of what makes it.
+"""What a profile needs of JAX: the program at each step, and XLA's own account of its time.
 
-No public interface hands out the jaxpr that is lowered, nor the executable that was made. Where a
-release renames a frame or a variable, that part of a profile is missing, and it says so.
+No public interface hands out the jaxpr that is lowered, the module that is compiled, nor the
+executable that was made: they are in frames. Where a release renames one, that part of a profile is
+missing, and the profile says so.
+
+`jax.profiler.start_trace` is public, but writes files into a folder; the session behind it gives
+bytes. A session of the program's own is left alone: the second one only finds out at its end that
+it was none.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import re
+import struct
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from jax.profiler import ProfileData
 
 from jitcount._jax.frames import frame_near
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from types import FrameType
 
 
 def lowered_jaxpr(frame: FrameType | None) -> Any:
     """The closed jaxpr that has just been lowered; None where its frame is not as we know it."""
-    found = frame_near(frame, "_cached_lowering_to_hlo")
-    return None if found is None else found.f_locals.get("closed_jaxpr")
+    return _local(frame, "_cached_lowering_to_hlo", "closed_jaxpr")
+
+
+def lowered_text(frame: FrameType | None) -> str:
+    """What JAX has just lowered, as text with the places that it comes from."""
+    result = _local(frame, "_cached_lowering_to_hlo", "lowering_result")
+    module = getattr(result, "module", None)
+    if module is None:
+        return ""
+    text = module.operation.get_asm(
+        enable_debug_info=True, print_generic_op_form=True, large_elements_limit=16
+    )
+    return str(text)
+
+
+def compiled_executable(frame: FrameType | None) -> Any:
+    """What XLA has just made; None where its frame is not as we know it."""
+    return _local(frame, "_cached_compilation", "xla_executable")
+
+
+def _local(frame: FrameType | None, function: str, name: str) -> Any:
+    found = frame_near(frame, function)
+    return None if found is None else found.f_locals.get(name)
+
+
+# --- XLA's time -----------------------------------------------------------------------------------
+
+
+class Event(NamedTuple):
+    """What a thread of the compiler's did; times are in seconds, from the same moment on."""
+
+    thread: str
+    name: str
+    start: float
+    end: float
+    module: str
+    """What it worked on, where the event says so."""
+
+
+class NotWatchedError(Exception):
+    """Why there is nothing to say of XLA's time."""
+
+
+def watch() -> Any:
+    """Begin to watch XLA; the result is for `watched`.
+
+    Raises:
+        NotWatchedError: this release has no such profiler.
+    """
+    try:
+        from jaxlib import _profiler  # noqa: PLC0415 (what is missing here must not fail an import)
+    except ImportError as error:
+        raise NotWatchedError("this release of JAX has no profiler that we know") from error
+    options = _profiler.ProfileOptions()
+    options.host_tracer_level = 2
+    options.python_tracer_level = 0
+    return _profiler.ProfilerSession(options)
+
+
+def watched(session: Any, modules_of: Iterable[str] = ()) -> list[Event]:
+    """End a session, and read what it has seen.
+
+    Args:
+        session: as `watch` gave it.
+        modules_of: names of the events that say what they worked on.
+
+    Raises:
+        NotWatchedError: another session was there first.
+    """
+    try:
+        data = session.stop()
+    except Exception as error:
+        raise NotWatchedError(
+            "a jax.profiler trace of the program's own was under way, which has the compiler's time"
+        ) from error
+    telling = frozenset(modules_of)
+    found = []
+    for plane in ProfileData.from_serialized_xspace(data).planes:
+        for line in plane.lines:
+            thread = f"{plane.name} {line.name}"
+            for event in line.events:
+                name, start = event.name, event.start_ns
+                module = str(dict(event.stats).get("module", "")) if name in telling else ""
+                end = start + event.duration_ns
+                found.append(Event(thread, name, start * 1e-9, end * 1e-9, module))
+    return found
+
+
+# --- The machine code of a CPU's program ----------------------------------------------------------
+
+_ELF = re.compile(rb"\x7fELF\x02\x01")  # 64 bits, little-endian
+_FUNCTION = 2
+_SYMBOLS = 2
+
+
+def object_files(executable: Any, backend: Any = None) -> list[dict[str, int]]:
+    """The functions in each file of machine code, with their sizes, in the order they were made.
+
+    XLA:CPU keeps them as ELF in the executable. On a system that has no ELF there are none.
+    """
+    if hasattr(executable, "serialize"):
+        content = bytes(executable.serialize())
+    else:
+        content = bytes((backend or executable.client).serialize_executable(executable))
+    found = []
+    for match in _ELF.finditer(content):
+        try:
+            found.append(_functions(content, match.start()))
+        except (struct.error, IndexError, ValueError):  # these bytes were something else
+            continue
+    return found
+
+
+def _functions(content: bytes, at: int) -> dict[str, int]:
+    """The functions in the table of symbols of an ELF file that begins there."""
+    (table,) = struct.unpack_from("<Q", content, at + 0x28)
+    size, count = struct.unpack_from("<HH", content, at + 0x3A)
+    sections = [
+        struct.unpack_from("<IIQQQQIIQQ", content, at + table + number * size)
+        for number in range(count)
+    ]
+    found: dict[str, int] = {}
+    for section in sections:
+        if section[1] != _SYMBOLS:
+            continue
+        offset, length, texts = section[4], section[5], sections[section[6]][4]
+        for symbol in range(length // 24):
+            name, info, _, _, _, bytes_of_code = struct.unpack_from(
+                "<IBBHQQ", content, at + offset + 24 * symbol
+            )
+            if info & 15 == _FUNCTION and bytes_of_code:
+                begin = at + texts + name
+                text = content[begin : content.index(b"\0", begin)].decode(errors="replace")
+                found[text] = found.get(text, 0) + bytes_of_code
+    return found
+
+
+def optimised_text(executable: Any) -> str:
+    """The program as its compiler made it, without large constants; empty where it is not told."""
+    modules = executable.hlo_modules()
+    return str(modules[0].to_string()) if modules else ""

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from jitcount.emulate import hlo
 from jitcount.emulate.arithmetic import BFLOAT16, EXACT, Rounding
-from jitcount.emulate.places import Places
 from jitcount.emulate.shapes import flat
 from jitcount.emulate.writing import Value, Values, Writer, flat_values
 from jitcount.observe.call_site import UNKNOWN_SITE, CallSite
+from jitcount.profile.places import Places
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence

@@ -65,6 +65,11 @@ class Line(_Plain, frozen=True):
         return self.call_site.function
 
     @property
+    def total_s(self) -> float:
+        """Seconds of all that can be told by line."""
+        return self.trace_s + self.compile_s
+
+    @property
     def is_attributed(self) -> bool:
         """Whether it is a line at all."""
         return self.call_site != NOT_ATTRIBUTED
@@ -91,6 +96,8 @@ class Phase(_Plain, frozen=True):
     """``"trace"``, ``"lower"``, ``"XLA's passes"``, ``"code generation"``."""
 
     seconds: float
+    inside: tuple[Phase, ...] = ()
+    """The longest of its parts: passes."""
 
 
 class Constant(_Plain, frozen=True):

@@ -1,13 +1,39 @@
-"""From what was found of a compile to its profile."""
+"""From what was found of a compile to its profile: by line, most first, and nothing lost."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
-from jitcount.profile.result import Phase, Profile
+from jitcount.observe.call_site import UNKNOWN_SITE
+from jitcount.profile.result import NOT_ATTRIBUTED, Constant, Line, Loop, Phase, Profile
+from jitcount.profile.units import Account, wall_seconds
 
 if TYPE_CHECKING:
-    from jitcount.profile.profiler import Draft
+    from collections.abc import Mapping
+
+    from jitcount.observe.call_site import CallSite
+    from jitcount.profile.optimised import Optimised
+    from jitcount.profile.origin import Origin
+
+# Of passes, those that are worth a row.
+_WORTH_A_ROW = 0.02
+
+
+@dataclass(slots=True)
+class Draft:
+    """What was found of one compile, not yet written out; it holds no object of JAX's."""
+
+    trace: dict[Origin, float] = field(default_factory=dict)
+    jaxpr: Counter[Origin] = field(default_factory=Counter)
+    operations: Counter[Origin] = field(default_factory=Counter)
+    optimised: Counter[Origin] = field(default_factory=Counter)
+    units: dict[Origin, float] = field(default_factory=dict)
+    account: Account | None = None
+    constants: tuple[Constant, ...] = ()
+    loops: tuple[Loop, ...] = ()
+    notes: list[str] = field(default_factory=list)
 
 
 def profile_of(
@@ -16,6 +42,124 @@ def profile_of(
     """Write out what was found; None where nothing was."""
     if draft is None:
         return None
-    seconds = {"trace": trace_s, "lower": lower_s, "XLA": compile_s}
-    phases = tuple(Phase(name=name, seconds=spent) for name, spent in seconds.items())
-    return Profile(loops=draft.loops, phases=phases)
+    return Profile(
+        lines=_lines(draft, trace_s, compile_s),
+        loops=draft.loops,
+        phases=_phases(draft.account, trace_s, lower_s, compile_s),
+        constants=draft.constants,
+        notes=tuple(dict.fromkeys(draft.notes)),
+    )
+
+
+def seconds_by_origin(account: Account, program: Optimised) -> dict[Origin, float]:
+    """The time of each unit of code, shared among the places that it comes from."""
+    found: dict[Origin, float] = {}
+    for unit, seconds in zip(account.units, wall_seconds(account.units), strict=True):
+        origins = program.origins_of(unit.name)
+        for origin, weight in origins.items():
+            share = seconds * weight / origins.total()
+            found[origin] = found.get(origin, 0.0) + share
+    return found
+
+
+# --- Lines ----------------------------------------------------------------------------------------
+
+_SAYS_MORE = 1000
+
+# What is summed up for a line, and in which field it is kept.
+_FIGURES = ("trace_s", "compile_s", "jaxpr_operations", "operations", "optimised_operations")
+
+
+@dataclass(slots=True)
+class _Row:
+    site: CallSite
+    figures: Counter[str] = field(default_factory=Counter)
+    calls: Counter[str] = field(default_factory=Counter)
+    parts: dict[str, Counter[str]] = field(default_factory=dict)
+
+
+def _lines(draft: Draft, trace_s: float, compile_s: float) -> tuple[Line, ...]:
+    found: tuple[Mapping[Origin, float], ...] = (
+        _no_more_than(draft.trace, trace_s),
+        _no_more_than(draft.units, compile_s),
+        draft.jaxpr,
+        draft.operations,
+        draft.optimised,
+    )
+    rows: dict[tuple[str, int], _Row] = {}
+    rest: Counter[str] = Counter(trace_s=trace_s, compile_s=compile_s)  # type: ignore[call-overload]
+    for name, by_origin in zip(_FIGURES, found, strict=True):
+        for origin, figure in by_origin.items():
+            site = origin.sites.user
+            if site is UNKNOWN_SITE or site == UNKNOWN_SITE:
+                rest[name] += figure if name.endswith("operations") else 0
+                continue
+            if not name.endswith("operations"):
+                rest[name] -= figure
+            row = rows.setdefault((site.file, site.line), _Row(site))
+            _add(row, name, origin, figure)
+    lines = sorted(map(_line, rows.values()), key=_cost, reverse=True)
+    last = Line(call_site=NOT_ATTRIBUTED, **_plain(rest))
+    return (*lines, last) if any(rest.values()) else tuple(lines)
+
+
+def _add(row: _Row, name: str, origin: Origin, figure: float) -> None:
+    row.figures[name] += figure  # type: ignore[assignment]
+    if origin.calls:
+        # What a stack says comes before what an instruction is called.
+        row.calls[origin.calls] += _SAYS_MORE if name in {"jaxpr_operations", "trace_s"} else 1
+    for part in filter(None, (origin.copy, str(origin.sites.via))):
+        row.parts.setdefault(part, Counter())[name] += figure  # type: ignore[assignment]
+
+
+def _line(row: _Row) -> Line:
+    inside = [Line(call_site=row.site, part=part, **_plain(f)) for part, f in row.parts.items()]
+    calls = row.calls.most_common(1)
+    return Line(
+        call_site=row.site,
+        calls=calls[0][0] if calls else "",
+        inside=tuple(sorted(inside, key=_cost, reverse=True)),
+        **_plain(row.figures),
+    )
+
+
+def _plain(figures: Counter[str]) -> dict[str, Any]:
+    return {
+        name: int(figure) if name.endswith("operations") else max(0.0, float(figure))
+        for name, figure in figures.items()
+    }
+
+
+def _cost(line: Line) -> tuple[float, int]:
+    return line.trace_s + line.compile_s, line.operations
+
+
+def _no_more_than(seconds: Mapping[Origin, float], limit: float) -> dict[Origin, float]:
+    """Scaled down where clocks differ: lines take no longer than their phase."""
+    whole = sum(seconds.values())
+    scale = limit / whole if whole > limit else 1.0
+    return {origin: each * scale for origin, each in seconds.items()}
+
+
+# --- Phases ---------------------------------------------------------------------------------------
+
+
+def _phases(
+    account: Account | None, trace_s: float, lower_s: float, compile_s: float
+) -> tuple[Phase, ...]:
+    found = [Phase(name="trace", seconds=trace_s), Phase(name="lower", seconds=lower_s)]
+    if account is None or not account.passes_s + account.generation_s:
+        return (*found, Phase(name="XLA", seconds=compile_s))
+    passes = min(account.passes_s, compile_s)
+    generation = min(account.generation_s, compile_s - passes)
+    longest = tuple(
+        Phase(name=name, seconds=seconds)
+        for name, seconds in account.by_pass.most_common(5)
+        if seconds > _WORTH_A_ROW * compile_s
+    )
+    return (
+        *found,
+        Phase(name="XLA's passes", seconds=passes, inside=longest),
+        Phase(name="code generation", seconds=generation),
+        Phase(name="XLA's rest", seconds=compile_s - passes - generation),
+    )

@@ -85,7 +85,12 @@ class record:  # noqa: N801 (reads as a verb where it is used, like `open`)
     def __enter__(self) -> CompileLog:
         session = None
         if self._targets:
-            session = Session(self._targets, keep_hlo=self._keep_hlo, timeout=self._timeout)
+            session = Session(
+                self._targets,
+                keep_hlo=self._keep_hlo,
+                timeout=self._timeout,
+                profile=self._profile,
+            )
             session.begin()
             hub.supply(session.taker)
         log = CompileLog(session, redact=self._redact)

@@ -10,6 +10,7 @@ import jax
 from jax.experimental import topologies
 
 from jitcount._jax.lowering import compile_module, optimised_text
+from jitcount.profile.elsewhere import Watching
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,10 +35,13 @@ def answer(asked: dict[str, Any], bytecode: bytes) -> Message:
         set_up(asked["settings"])
         chosen = devices[: asked["devices"]]
         platform = asked["topology"]["platform"]
+        watching = Watching() if asked.get("profile") else None
         begin = time.perf_counter()
         made = compile_module(bytecode, chosen, asked["may_move"], asked["options"], platform)
         seconds = time.perf_counter() - begin
         found = {"compile_s": seconds} | _figures(made)
+        if watching is not None:
+            found["profile"] = watching.profile(made, seconds)
         hlo = optimised_text(made) if asked["keep_hlo"] else ""
     except Exception as error:  # noqa: BLE001 (a compiler may raise anything)
         text = str(error).strip() or type(error).__name__

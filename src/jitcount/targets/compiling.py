@@ -16,6 +16,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from jitcount.profile.elsewhere import profile_from
 from jitcount.targets.names import Target, TargetTooSmallError, topology
 from jitcount.targets.process import CompilerProcess
 from jitcount.targets.result import OnTarget
@@ -49,6 +50,7 @@ class Job:
     tell: Callable[[OnTarget], None]
     """Called once, from the compiler's thread."""
 
+    profile: bool = False
     submitted_at: float = 0.0
     process: CompilerProcess | None = None
     """While it is at work on this."""
@@ -245,6 +247,7 @@ class Compilers:
             "topology": topology(job.target, job.cargo.devices),
             "devices": job.cargo.devices,
             "keep_hlo": job.keep_hlo,
+            "profile": job.profile,
             **job.cargo.how,
         }
         with self._changed:
@@ -257,9 +260,11 @@ class Compilers:
         finally:
             with self._changed:
                 job.process = None
+        profile = figures.pop("profile", None)
         return OnTarget(
             target=job.target.name,
             fingerprint=job.fingerprint,
+            profile=None if profile is None else profile_from(profile),
             **figures,
             hlo=hlo.decode() or None,
         )

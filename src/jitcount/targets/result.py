@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from jitcount.observe.call_site import CallSite
+from jitcount.profile.result import Line, Profile
 
 
 class LeftOut(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -58,6 +59,14 @@ class OnTarget(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     """The callbacks in it. The compiler saw where the program hands its values to the host and
     takes the results; what the host does in between is in none of the figures.
     """
+
+    profile: Profile | None = None
+    """Where its time went, with ``record(profile=True)``."""
+
+    @property
+    def lines(self) -> tuple[Line, ...]:
+        """With a profile, the user's lines and what each costs this compiler, most first."""
+        return self.profile.lines if self.profile is not None else ()
 
     @property
     def memory_bytes(self) -> int | None:

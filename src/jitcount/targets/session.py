@@ -60,9 +60,12 @@ class _Sent:
 class Session:
     """What one block wants from the compilers."""
 
-    def __init__(self, targets: Sequence[Target], *, keep_hlo: bool, timeout: float) -> None:
+    def __init__(
+        self, targets: Sequence[Target], *, keep_hlo: bool, timeout: float, profile: bool = False
+    ) -> None:
         self._targets = targets
         self._keep_hlo = keep_hlo
+        self._profile = profile
         self._timeout = timeout
         self._programs: SimpleQueue[_Awaited | None] = _new_queue()
         self._changed = threading.Condition()
@@ -170,7 +173,7 @@ class Session:
         for target in self._targets:
             try:
                 if target.platform not in carried:
-                    carried[target.platform] = _cargo_or_reason(portable, target.platform)
+                    carried[target.platform] = self._cargo_or_reason(portable, target.platform)
                 cargo_or_reason = carried[target.platform]
                 if isinstance(cargo_or_reason, Cargo):
                     program.left_out = cargo_or_reason.left_out
@@ -182,6 +185,12 @@ class Session:
             with self._changed:
                 self._give(program, OnTarget(target=target.name, error=reason))
                 self._changed.notify_all()
+
+    def _cargo_or_reason(self, portable: Portable, platform: str) -> Cargo | str:
+        try:
+            return carry(portable, platform, keep_places=self._profile)
+        except NotCarriedError as error:
+            return str(error)
 
     def _submit(self, program: _Awaited, target: Target, cargo: Cargo) -> None:
         """Hand a cargo to the compilers, unless this session has done so with the same one."""
@@ -198,7 +207,15 @@ class Session:
                     self._changed.notify_all()
                 return
             tell = functools.partial(self._tell, key, len(cargo.bytecode))
-            job = Job(target, cargo, cargo.fingerprint, self._keep_hlo, self._timeout, tell)
+            job = Job(
+                target,
+                cargo,
+                cargo.fingerprint,
+                self._keep_hlo,
+                self._timeout,
+                tell,
+                profile=self._profile,
+            )
             self._sent[key] = _Sent(job, [program])
             self._bytes_under_way += len(cargo.bytecode)
         compilers().submit(job)
@@ -237,10 +254,3 @@ def _without_modules(portable: Portable) -> Portable:
         lowering and replace(lowering, module=None),
         compilation and replace(compilation, module=None),
     )
-
-
-def _cargo_or_reason(portable: Portable, platform: str) -> Cargo | str:
-    try:
-        return carry(portable, platform)
-    except NotCarriedError as error:
-        return str(error)

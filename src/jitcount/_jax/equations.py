@@ -1,0 +1,104 @@
+"""The equations of a jaxpr, each with the stack that it was traced under and its name stack.
+
+A traced function is kept by JAX, and stands in the program wherever it is called: its equations
+have the stack of the first call. What is outside of the function then comes from the call itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from jitcount._jax.jaxprs import source_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import CodeType
+
+Frame = tuple[str, int, str]
+Stack = tuple[Frame, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Equation:
+    """One equation."""
+
+    primitive: str
+    stack: Stack
+    """File, line and function, the innermost first; JAX's own frames are in it."""
+
+    name_stack: str
+    """``"vmap(transpose(jvp()))"``."""
+
+
+def equations(jaxpr: Any, outside: Stack = ()) -> Iterator[Equation]:
+    """The equations that compute something, those in the jaxprs inside of it too.
+
+    Args:
+        jaxpr: the program.
+        outside: the stack of the call, where it is a function inside of another.
+    """
+    source = source_of(jaxpr) if outside else None
+    function = (source.file, source.name.partition(" ")[0]) if source is not None else None
+    for equation in getattr(jaxpr, "jaxpr", jaxpr).eqns:
+        stack = _within(_stack(equation), function, outside)
+        inner = list(_jaxprs_in(equation))
+        if not inner or equation.primitive.name not in _CALLS:
+            yield Equation(equation.primitive.name, stack, _name_stack(equation))
+        for part in inner:
+            yield from equations(part, stack)
+
+
+# What holds other equations, and is no operation by itself.
+_CALLS = frozenset(
+    {"pjit", "jit", "closed_call", "core_call", "remat", "checkpoint", "remat2", "custom_jvp_call",
+     "custom_vjp_call", "custom_vjp_call_jaxpr", "custom_lin"}
+)  # fmt: skip
+
+
+def _jaxprs_in(equation: Any) -> Iterator[Any]:
+    if "pallas" in equation.primitive.name:  # its kernel is no part of the program
+        return
+    for value in equation.params.values():
+        for part in value if isinstance(value, list | tuple) else (value,):
+            if hasattr(getattr(part, "jaxpr", part), "eqns"):
+                yield part
+
+
+def _within(stack: Stack, function: tuple[str, str] | None, outside: Stack) -> Stack:
+    """A stack up to the frame of the function, and from there on that of its call."""
+    if function is None:
+        return stack or outside
+    for number, (file, _, name) in enumerate(stack):
+        if file == function[0] and name.rpartition(".")[2] == function[1]:
+            return (*stack[: number + 1], *outside)
+    return stack or outside
+
+
+def _stack(equation: Any) -> Stack:
+    """As JAX has kept it; empty where a release has it otherwise."""
+    try:
+        codes, offsets = equation.source_info.traceback.raw_frames()
+    except (AttributeError, TypeError, ValueError):
+        return ()
+    return tuple(map(_frame, codes, offsets))
+
+
+@lru_cache(maxsize=1 << 14)
+def _frame(code: CodeType, offset: int) -> Frame:
+    lines = (line for start, end, line in code.co_lines() if start <= offset < end)
+    return code.co_filename, next(lines, None) or code.co_firstlineno, code.co_qualname
+
+
+def _name_stack(equation: Any) -> str:
+    return str(getattr(equation.source_info, "name_stack", ""))
+
+
+def constants(jaxpr: Any) -> list[Any]:
+    """The arrays that a program has inside of it: what it closed over."""
+    found = list(getattr(jaxpr, "consts", ()))
+    for equation in getattr(jaxpr, "jaxpr", jaxpr).eqns:
+        for part in _jaxprs_in(equation):
+            found += constants(part)
+    return found

@@ -1,0 +1,56 @@
+"""Profiles that are made in the process of a target's compiler, and travel back as plain values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from jitcount._jax import profiling as _jax
+from jitcount.observe.call_site import CallSite
+from jitcount.profile.places import DeepStacks
+from jitcount.profile.profiler import draft_of_executable
+from jitcount.profile.result import Profile
+from jitcount.profile.units import MODULES_OF
+from jitcount.profile.writing import Draft, profile_of
+
+
+class Watching:
+    """One compile that is watched, from here on."""
+
+    def __init__(self) -> None:
+        self._reason = ""
+        try:
+            self._session = _jax.watch()
+        except _jax.NotWatchedError as error:
+            self._reason = str(error)
+
+    def profile(self, executable: Any, compile_s: float) -> Any:
+        """What is known of it, in plain values; a compile must not fail because of it."""
+        draft = Draft()
+        try:
+            events = [] if self._reason else _jax.watched(self._session, MODULES_OF)
+            draft_of_executable(draft, DeepStacks(), executable, events)
+        except Exception as error:  # noqa: BLE001 (it says so)
+            self._reason = self._reason or f"{type(error).__name__}: {error}"
+        if self._reason:
+            draft.notes.append(self._reason)
+        made = profile_of(draft, trace_s=0.0, lower_s=0.0, compile_s=compile_s)
+        return msgspec.to_builtins(made, enc_hook=_to_plain)
+
+
+def profile_from(plain: Any) -> Profile:
+    """A profile of its plain values."""
+    return msgspec.convert(plain, Profile, dec_hook=_from_plain)
+
+
+def _to_plain(value: Any) -> Any:
+    if isinstance(value, CallSite):
+        return [str(value), value.file, value.line, value.function]
+    raise NotImplementedError(type(value).__name__)
+
+
+def _from_plain(form: type, value: Any) -> Any:
+    if form is CallSite:
+        return CallSite(*value)
+    raise NotImplementedError(form.__name__)

@@ -1,0 +1,147 @@
+"""Reads a lowered program's text: which stack each operation comes from.
+
+The text is StableHLO in MLIR's generic form, with locations. An operation in a function that is
+called from elsewhere has no stack of the user's by itself: it has that of the first call.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from jitcount.profile.places import Stack
+
+# What holds operations together, and computes nothing; as in `_jax/lowering.py`.
+_NO_WORK = frozenset({"builtin.module", "func.func", "func.return", "stablehlo.return"})
+
+_OPERATION = re.compile(r'\s*(?:%[\w:, %#]+ = )?"([\w.]+)"\(')
+_FUNCTION = re.compile(r'sym_name = "([^"]+)"')
+_CALLED = re.compile(r"callee = @([\w.\-]+)")
+_ENDS = re.compile(r"loc\((.*)\)$")
+_ALIAS = re.compile(r"^(#loc\d*) = loc\((.*)\)$")
+_NAMED = re.compile(r'"((?:[^"\\]|\\.)*)"(?:\((.*)\))?$')
+_FILE = re.compile(r'"((?:[^"\\]|\\.)*)":(\d+):')
+_CALLSITE = re.compile(r"callsite\((#loc\d*) at (#loc\d*)\)$")
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One operation that XLA was handed."""
+
+    stack: Stack
+    name_stack: str
+
+
+@dataclass(slots=True)
+class _Function:
+    operations: list[str] = field(default_factory=list)
+    """The location of each."""
+
+    called_at: str = ""
+    """Where it is called first, and in which function."""
+
+    caller: str = ""
+
+
+def operations_in(text: str) -> list[Operation]:
+    """The operations of a module."""
+    lines = text.splitlines()
+    places = _Locations({m[1]: m[2] for line in lines if (m := _ALIAS.match(line))})
+    functions = _functions(lines)
+    found = []
+    for name, function in functions.items():
+        outside = _outside(name, functions, places)
+        for location in function.operations:
+            stack, name_stack = places.of(location)
+            found.append(Operation(stack or outside, name_stack))
+    return found
+
+
+def _functions(lines: list[str]) -> dict[str, _Function]:
+    """The operations by function; one that holds others ends where its last region does."""
+    found: dict[str, _Function] = {}
+    called: list[tuple[str, str, str]] = []
+    above: list[tuple[str, str]] = []
+    inside = ""
+    for line in lines:
+        is_end = line.lstrip().startswith("}) ")
+        match = None if is_end else _OPERATION.match(line)
+        if match is None and not is_end:
+            continue
+        if is_end:
+            operation, what = above.pop() if above else ("", "")
+        else:
+            operation, what = match[1], line  # type: ignore[index]
+            if operation == "func.func" and (name := _FUNCTION.search(line)):
+                inside = name[1]
+                found[inside] = _Function()
+            if line.endswith("({"):
+                above.append((operation, line))
+                continue
+        ends = _ENDS.search(line)
+        location = ends[1] if ends else "unknown"
+        if operation not in _NO_WORK and inside:
+            found[inside].operations.append(location)
+        if callee := _CALLED.search(what):
+            called.append((callee[1], inside, location))
+    for callee_name, caller, location in called:
+        function = found.get(callee_name)
+        if function is not None and not function.caller:
+            function.caller, function.called_at = caller, location
+    return found
+
+
+def _outside(name: str, functions: dict[str, _Function], places: _Locations) -> Stack:
+    """The stack under which a function is called first; empty for the program itself."""
+    for _ in range(len(functions)):  # they do not call each other in circles, but who knows
+        function = functions.get(name)
+        if function is None or not function.caller:
+            return ()
+        stack, _ = places.of(function.called_at)
+        if stack:
+            return stack
+        name = function.caller
+    return ()
+
+
+class _Locations:
+    """The locations of a module, by their names in its text."""
+
+    def __init__(self, aliases: dict[str, str]) -> None:
+        self._aliases = aliases
+        self._stacks: dict[str, Stack] = {}
+        self._known: dict[str, tuple[Stack, str]] = {}
+
+    def of(self, location: str) -> tuple[Stack, str]:
+        """An operation's stack, and its name stack."""
+        if location not in self._known:
+            text, name_stack = self._aliases.get(location, location), ""
+            # Around the stack, names: the outermost is the longest, and says all.
+            while (match := _NAMED.match(text)) and not _FILE.match(text):
+                inner = self._aliases.get(match[2] or "", match[2] or "")
+                if name_stack and _FILE.match(inner):
+                    break  # this name is a function's
+                name_stack = name_stack or match[1]
+                text = inner
+            self._known[location] = self._stack(text), name_stack
+        return self._known[location]
+
+    def _stack(self, text: str) -> Stack:
+        if text not in self._stacks:
+            self._stacks[text] = self._read(text)
+        return self._stacks[text]
+
+    def _read(self, text: str) -> Stack:
+        text = self._aliases.get(text, text)
+        if match := _CALLSITE.match(text):
+            return self._stack(match[1]) + self._stack(match[2])
+        if match := _FILE.match(text):
+            return ((match[1], int(match[2]), ""),)
+        if (match := _NAMED.match(text)) and match[2]:
+            inner = self._stack(match[2])
+            if len(inner) == 1 and not inner[0][2]:  # a function's name, and where it is
+                return ((inner[0][0], inner[0][1], match[1]),)
+            return inner
+        return ()

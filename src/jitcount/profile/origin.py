@@ -1,0 +1,60 @@
+"""Where a piece of a program comes from: the user's line, and what it calls there."""
+
+from __future__ import annotations
+
+import os
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+
+from jitcount._jax.origin import JAX_DIRECTORIES
+from jitcount.observe.call_site import UNKNOWN_SITES, Sites, owner_of
+from jitcount.profile.places import sites_at
+
+if TYPE_CHECKING:
+    from jitcount.profile.places import Stack
+
+
+class Origin(NamedTuple):
+    """Where a piece comes from."""
+
+    sites: Sites
+    copy: str = ""
+    """The transformation that made it."""
+
+    calls: str = ""
+    """The function that the user's line calls there."""
+
+
+NO_ORIGIN = Origin(UNKNOWN_SITES)
+
+# Between a call and the function that was called, and what makes `x + y` a call: names that say
+# nothing to people.
+_WRAPPERS = frozenset(
+    {"api.py", "api_util.py", "array_methods.py", "core.py", "custom_derivatives.py",
+     "linear_util.py", "pjit.py", "profiler.py", "source_info_util.py", "traceback_util.py",
+     "util.py", "ad.py", "batching.py", "mlir.py", "partial_eval.py", "pxla.py"}
+)  # fmt: skip
+
+
+@lru_cache(maxsize=1 << 14)
+def origin_of(stack: Stack, copy: str = "") -> Origin:
+    """The origin of a piece that was traced under a stack; JAX's own frames are in it."""
+    sites = sites_at(stack)
+    return Origin(sites, copy, _called(stack)) if sites != UNKNOWN_SITES else NO_ORIGIN
+
+
+def _called(stack: Stack) -> str:
+    """What the user's line calls: the outermost function inside of it that has a name."""
+    is_users = [owner_of(file) == "user" for file, _, _ in stack]
+    inner = stack[: is_users.index(True)] if True in is_users else stack
+    for file, _, function in reversed(inner):
+        if file.startswith(JAX_DIRECTORIES) and file.rpartition(os.sep)[2] in _WRAPPERS:
+            continue
+        name = function.replace("<locals>.", "")
+        return name if owner_of(file) == "library" else name.rpartition(".")[2].lstrip("_")
+    return ""
+
+
+def without_jax(stack: Stack) -> Stack:
+    """A stack as JAX writes it into a program: without its own frames."""
+    return tuple(frame for frame in stack if not frame[0].startswith(JAX_DIRECTORIES))

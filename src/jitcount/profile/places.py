@@ -1,0 +1,127 @@
+"""The user's line that something comes from: a stack of frames, or a row in an HLO's tables."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from jitcount.observe.call_site import (
+    NOWHERE,
+    UNKNOWN_SITE,
+    UNKNOWN_SITES,
+    CallSite,
+    Sites,
+    owner_of,
+    site_at,
+)
+
+Frame = tuple[str, int, str]
+"""File, line and function."""
+
+Stack = tuple[Frame, ...]
+"""The innermost frame first."""
+
+
+def sites_at(stack: Stack) -> Sites:
+    """The innermost line of the user's, and the innermost of a library inside of it.
+
+    Where there is none of the user's, the library's stands in.
+    """
+    library: Frame | None = None
+    for frame in stack:
+        owner = owner_of(frame[0])
+        if owner == "user":
+            return Sites(site_at(*frame), NOWHERE if library is None else site_at(*library))
+        if owner == "library" and library is None:
+            library = frame
+    return UNKNOWN_SITES if library is None else Sites(site_at(*library))
+
+
+@dataclass
+class DeepStacks:
+    """Whole stacks, by the part of them that JAX writes into a program.
+
+    It writes ten frames at most (`jax_traceback_in_locations_limit`): the user's may be further
+    out than a library's ten.
+    """
+
+    known: dict[Stack, Stack] = field(default_factory=dict)
+    by_line: dict[tuple[str, int], Stack] = field(default_factory=dict)
+    """By the innermost line, which is all that releases before 0.8 write."""
+
+    def add(self, stack: Stack) -> None:
+        """Remember a whole stack, without JAX's own frames."""
+        if stack:
+            self.by_line.setdefault(stack[0][:2], stack)
+        if len(stack) > _WRITTEN:
+            self.known.setdefault(_key(stack), stack)
+
+    def whole(self, stack: Stack) -> Stack:
+        """The stack that this is the inner part of; itself where it is not known."""
+        return self.known.get(_key(stack), stack) if len(stack) >= _WRITTEN else stack
+
+
+_WRITTEN = 10
+
+
+def _key(stack: Stack) -> Stack:
+    """By file and line: a function's name is not written the same everywhere."""
+    return tuple((file, line, "") for file, line, _ in stack[:_WRITTEN])
+
+
+@dataclass
+class Places:
+    """Looks lines up: by ``stack_frame_id`` in the tables, or as the instruction itself says."""
+
+    tables: dict[str, list[str]]
+    deep: DeepStacks = field(default_factory=DeepStacks)
+
+    def of(self, metadata: dict[str, str]) -> CallSite:
+        """The innermost line of the user's; where there is none, of a library's."""
+        return self.sites(metadata).user
+
+    def sites(self, metadata: dict[str, str]) -> Sites:
+        """That, and a library's line inside of it."""
+        if "stack_frame_id" in metadata and self.tables:
+            return sites_at(self.deep.whole(self._stack(int(metadata["stack_frame_id"]))))
+        if "source_file" in metadata:  # releases before the tables: one line, and no function
+            file = metadata["source_file"].strip('"')
+            line = int(metadata.get("source_line", "0"))
+            if (file, line) in self.deep.by_line:
+                return sites_at(self.deep.by_line[file, line])
+            return Sites(CallSite(f"{file.rpartition('/')[2]}:{line}", file, line))
+        return Sites(UNKNOWN_SITE)
+
+    def _stack(self, number: int) -> Stack:
+        found: list[Frame] = []
+        while 0 < number <= len(self._frames):
+            location, number = self._frames[number - 1]
+            found.append(self._locations[location - 1])
+        return tuple(found)
+
+    @cached_property
+    def _frames(self) -> list[tuple[int, int]]:
+        """Of each frame, its location, and the frame that called it: 0 for none."""
+        return [
+            (_number(row, "file_location_id"), _number(row, "parent_frame_id") - 1)
+            for row in self.tables.get("StackFrames", [])
+        ]
+
+    @cached_property
+    def _locations(self) -> list[Frame]:
+        files = [row.strip('"') for row in self.tables.get("FileNames", [])]
+        functions = [row.strip('"') for row in self.tables.get("FunctionNames", [])]
+        return [
+            (
+                files[_number(row, "file_name_id") - 1],
+                _number(row, "line"),
+                functions[_number(row, "function_name_id") - 1],
+            )
+            for row in self.tables.get("FileLocations", [])
+        ]
+
+
+def _number(row: str, name: str) -> int:
+    found = re.search(rf"\b{name}=(\d+)", row)
+    return int(found[1]) if found else 0

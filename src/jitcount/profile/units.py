@@ -1,0 +1,251 @@
+"""What the events of a compiler say: its phases, its passes, and its units of code.
+
+A unit is what becomes code by itself: a fusion, a sort, a copy. It has the name of an instruction
+of the optimised program. How each compiler calls its events stands in one table.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from jitcount._jax.profiling import Event
+
+
+@dataclass(frozen=True, slots=True)
+class _Compiler:
+    """The events of one compiler."""
+
+    known_by: str
+    """An event that no other one has."""
+
+    passes: re.Pattern[str]
+    """Spans in which the program is optimised."""
+
+    generation: re.Pattern[str]
+    """Spans in which code is made of it."""
+
+    unit: re.Pattern[str]
+    """Units; the first group is the name, without one it is the event's module."""
+
+    machine_code: str = ""
+    """Units that have no name, but leave a file of machine code each, in the order they end."""
+
+
+_COMPILERS = (
+    _Compiler(
+        known_by="CpuCompiler::",
+        passes=re.compile(r"HLO passes "),
+        generation=re.compile(r"CpuCompiler::RunBackend"),
+        unit=re.compile(r"FusionCompiler::Compile"),
+        machine_code="TaskDispatcher::dispatch",
+    ),
+    _Compiler(
+        known_by="TpuCompiler::",
+        passes=re.compile(r"XLA::TPU run hlo passes"),
+        generation=re.compile(r"XLA::TPU run backend|XLA::TPU lowering and optimization"),
+        unit=re.compile(r"XLA::TPU emitting for (.+)"),
+    ),
+    _Compiler(
+        known_by="CompileToBackendResult",
+        passes=re.compile(r"HLO Transforms:"),
+        generation=re.compile(r"CompileToBackendResult"),
+        unit=re.compile(r"(?:Compiling IR|Emitting kernel):(?!LLVMDialectModule)(.+)"),
+    ),
+)
+
+MODULES_OF = ("FusionCompiler::Compile",)
+"""Events whose module has to be read: to read all of them takes long."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """One unit of code; times are in seconds."""
+
+    name: str
+    start: float
+    end: float
+
+
+@dataclass(slots=True)
+class Account:
+    """What a compiler's events say."""
+
+    begin: float = 0.0
+    end: float = 0.0
+    units: list[Unit] = field(default_factory=list)
+    passes_s: float = 0.0
+    generation_s: float = 0.0
+    by_pass: Counter[str] = field(default_factory=Counter)
+    """Seconds of each pass."""
+
+    note: str = ""
+    """What the events do not tell."""
+
+
+def account_of(events: Sequence[Event], objects: Sequence[dict[str, int]] = ()) -> Account:
+    """Read the events of one compile.
+
+    Args:
+        events: of all threads.
+        objects: the functions in each file of machine code, in the order they were made.
+    """
+    compiler = next((each for each in _COMPILERS if _is_by(each, events)), None)
+    if compiler is None:
+        return Account(note="the compiler's events are not known here")
+    found = Account(min(e.start for e in events), max(e.end for e in events))
+    found.passes_s = length_of(_spans(events, compiler.passes))
+    found.generation_s = length_of(_spans(events, compiler.generation))
+    found.by_pass = _seconds_of_passes(events, _spans(events, compiler.passes))
+    for event in events:
+        if (match := compiler.unit.fullmatch(event.name)) is not None:
+            name = match[1] if match.re.groups else event.module
+            found.units.append(Unit(_instruction(name), event.start, event.end))
+    if compiler.machine_code:
+        made = [event for event in events if event.name == compiler.machine_code]
+        found.units += _units_of_machine_code(made, objects)
+        if made and not objects:
+            found.note = "the compiler does not say which machine code it made when"
+    return found
+
+
+def _is_by(compiler: _Compiler, events: Sequence[Event]) -> bool:
+    return any(event.name.startswith(compiler.known_by) for event in events)
+
+
+def _instruction(name: str) -> str:
+    """The instruction's name in that of a module.
+
+    >>> _instruction("__compute_module_wrapped_add.1"), _instruction("sort.6_kernel_module")
+    ('wrapped_add.1', 'sort.6')
+    """
+    return re.sub(r"^__compute_module_|(_kernel)?(_module)?$", "", name)
+
+
+# --- Machine code ---------------------------------------------------------------------------------
+
+
+def _units_of_machine_code(made: Sequence[Event], objects: Sequence[dict[str, int]]) -> list[Unit]:
+    """Bring the events that made machine code together with its files, in the order of their ends.
+
+    Some events make none: those of no length, which only link.
+    """
+    if not objects or len(made) < len(objects):
+        return []
+    longest = sorted(made, key=lambda event: event.start - event.end)[: len(objects)]
+    ordered = sorted(longest, key=lambda event: event.end)
+    files = list(objects)
+    for first in range(len(files) - 1):
+        if _are_swapped(ordered[first : first + 2], files[first : first + 2]):
+            files[first : first + 2] = reversed(files[first : first + 2])
+    return [
+        Unit(_instruction(name), event.start + part[0], event.start + part[1])
+        for event, functions in zip(ordered, files, strict=True)
+        for name, part in _parts(functions, event.end - event.start).items()
+    ]
+
+
+def _are_swapped(events: Sequence[Event], files: Sequence[dict[str, int]]) -> bool:
+    """Whether two that ended at almost the same time belong the other way round.
+
+    A file is kept a moment before its event ends: of two threads, the other may end in between.
+    """
+    one, other = (event.end - event.start for event in events)
+    if (
+        events[0].thread == events[1].thread
+        or abs(events[1].end - events[0].end) > max(one, other) / 5
+    ):
+        return False
+    sizes = [sum(functions.values()) for functions in files]
+    return (one > 2 * other and sizes[1] > 2 * sizes[0]) or (
+        other > 2 * one and sizes[0] > 2 * sizes[1]
+    )
+
+
+def _parts(functions: dict[str, int], seconds: float) -> dict[str, tuple[float, float]]:
+    """Share the time of one file among the functions in it by their size."""
+    whole, at = sum(functions.values()), 0.0
+    found = {}
+    for name, size in functions.items():
+        found[name] = at, at + seconds * size / whole
+        at = found[name][1]
+    return found
+
+
+# --- Spans ----------------------------------------------------------------------------------------
+
+Span = tuple[float, float]
+
+
+def _spans(events: Iterable[Event], pattern: re.Pattern[str]) -> list[Span]:
+    return [(event.start, event.end) for event in events if pattern.match(event.name)]
+
+
+def length_of(spans: Iterable[Span]) -> float:
+    """The length of what is covered by spans, which may overlap.
+
+    >>> length_of([(0, 2), (1, 3), (5, 6)])
+    4.0
+    """
+    total, reached = 0.0, float("-inf")
+    for start, end in sorted(spans):
+        total += max(0.0, end - max(start, reached))
+        reached = max(reached, end)
+    return total
+
+
+def _seconds_of_passes(events: Sequence[Event], spans: Sequence[Span]) -> Counter[str]:
+    """How long each pass took, without the passes inside of it."""
+    found: Counter[str] = Counter()
+    threads: dict[str, list[Event]] = {}
+    for event in events:
+        if any(start <= event.start and event.end <= end for start, end in spans):
+            threads.setdefault(event.thread, []).append(event)
+    for inside in threads.values():
+        above: list[Event] = []
+        for event in sorted(inside, key=lambda e: (e.start, -e.end)):
+            while above and above[-1].end <= event.start:
+                above.pop()
+            seconds = event.end - event.start
+            found[_pass(event.name)] += seconds
+            if above:
+                found[_pass(above[-1].name)] -= seconds
+            above.append(event)
+    return Counter({name: seconds for name, seconds in found.items() if seconds > 0})
+
+
+def _pass(name: str) -> str:
+    """A pass's name without its module: ``"simplification (jit_f)"``."""
+    return name.partition(" (")[0]
+
+
+# --- Parallel units -------------------------------------------------------------------------------
+
+
+def wall_seconds(units: Sequence[Unit]) -> list[float]:
+    """Of each unit, its part of the time that passed: of a moment, all that ran then have a share.
+
+    Units run in parallel, and their sum can pass what the clock says; these do not.
+
+    >>> wall_seconds([Unit("a", 0, 4), Unit("b", 2, 4), Unit("c", 6, 7)])
+    [3.0, 1.0, 1.0]
+    """
+    turns = sorted(
+        [(unit.start, 1, number) for number, unit in enumerate(units)]
+        + [(unit.end, 0, number) for number, unit in enumerate(units)]
+    )
+    # What one more moment gives to each that runs: a unit gets what was given while it ran.
+    given, running, before = 0.0, 0, 0.0
+    found = [0.0] * len(units)
+    for at, is_start, number in turns:
+        if running > 0:
+            given += (at - before) / running
+        before = at
+        running += 1 if is_start else -1
+        found[number] += -given if is_start else given
+    return found

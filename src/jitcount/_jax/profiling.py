@@ -11,8 +11,11 @@ it was none.
 
 from __future__ import annotations
 
+import contextlib
 import re
 import struct
+import sys
+import types
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jax.profiler import ProfileData
@@ -20,7 +23,7 @@ from jax.profiler import ProfileData
 from jitcount._jax.frames import frame_near
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from types import FrameType
 
 
@@ -76,13 +79,41 @@ def watch() -> Any:
         NotWatchedError: this release has no such profiler.
     """
     try:
-        from jaxlib import _profiler  # noqa: PLC0415 (what is missing here must not fail an import)
+        from jaxlib import _profiler  # type: ignore[attr-defined] # noqa: PLC0415 (what is missing here must not fail an import)
     except ImportError as error:
         raise NotWatchedError("this release of JAX has no profiler that we know") from error
     options = _profiler.ProfileOptions()
     options.host_tracer_level = 2
     options.python_tracer_level = 0
-    return _profiler.ProfilerSession(options)
+    with _no_tensorflow():
+        return _profiler.ProfilerSession(options)
+
+
+# With the packages that it is in: each is looked for.
+_TRACES_OF_TENSORFLOW = (
+    "tensorflow",
+    "tensorflow.python",
+    "tensorflow.python.profiler",
+    "tensorflow.python.profiler.trace",
+)
+
+
+@contextlib.contextmanager
+def _no_tensorflow() -> Iterator[None]:
+    """Keep a session from importing TensorFlow, for a block.
+
+    Up to 0.9 it does so to turn on TensorFlow's traces, which takes seconds, or complains on stderr
+    that there is none. It finds empty modules in its place.
+    """
+    missing = [name for name in _TRACES_OF_TENSORFLOW if name not in sys.modules]
+    stand_ins = {name: types.ModuleType(name) for name in missing}
+    sys.modules.update(stand_ins)
+    try:
+        yield
+    finally:
+        for name, stand_in in stand_ins.items():
+            if sys.modules.get(name) is stand_in:
+                del sys.modules[name]
 
 
 def watched(session: Any, modules_of: Iterable[str] = ()) -> list[Event]:
@@ -96,7 +127,8 @@ def watched(session: Any, modules_of: Iterable[str] = ()) -> list[Event]:
         NotWatchedError: another session was there first.
     """
     try:
-        data = session.stop()
+        with _no_tensorflow():
+            data = session.stop()
     except Exception as error:
         raise NotWatchedError(
             "a jax.profiler trace of the program's own was under way, which has the compiler's time"

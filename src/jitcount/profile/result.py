@@ -37,6 +37,12 @@ class Line(_Plain, frozen=True):
     compile_s: float = 0.0
     """Seconds of XLA, where the compiler says enough to tell."""
 
+    share_s: float = 0.0
+    """An estimate: of what is not attributed, and of lowering, as much as it has of all operations.
+
+    Lowering, XLA's passes and the like work on the whole program, and do not say for which line.
+    """
+
     jaxpr_operations: int = 0
     """How many equations JAX traced from it."""
 
@@ -66,8 +72,8 @@ class Line(_Plain, frozen=True):
 
     @property
     def total_s(self) -> float:
-        """Seconds of all that can be told by line."""
-        return self.trace_s + self.compile_s
+        """Seconds that leaving it out should save: what was measured, and its share of the rest."""
+        return self.trace_s + self.compile_s + self.share_s
 
     @property
     def is_attributed(self) -> bool:

@@ -7,7 +7,6 @@ of the optimised program. How each compiler calls its events stands in one table
 from __future__ import annotations
 
 import re
-from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -81,7 +80,7 @@ class Account:
     units: list[Unit] = field(default_factory=list)
     passes_s: float = 0.0
     generation_s: float = 0.0
-    by_pass: Counter[str] = field(default_factory=Counter)
+    by_pass: dict[str, float] = field(default_factory=dict)
     """Seconds of each pass."""
 
     note: str = ""
@@ -199,9 +198,9 @@ def length_of(spans: Iterable[Span]) -> float:
     return total
 
 
-def _seconds_of_passes(events: Sequence[Event], spans: Sequence[Span]) -> Counter[str]:
+def _seconds_of_passes(events: Sequence[Event], spans: Sequence[Span]) -> dict[str, float]:
     """How long each pass took, without the passes inside of it."""
-    found: Counter[str] = Counter()
+    found: dict[str, float] = {}
     threads: dict[str, list[Event]] = {}
     for event in events:
         if any(start <= event.start and event.end <= end for start, end in spans):
@@ -212,11 +211,13 @@ def _seconds_of_passes(events: Sequence[Event], spans: Sequence[Span]) -> Counte
             while above and above[-1].end <= event.start:
                 above.pop()
             seconds = event.end - event.start
-            found[_pass(event.name)] += seconds
-            if above:
-                found[_pass(above[-1].name)] -= seconds
+            for name, more in (
+                (event.name, seconds),
+                *((each.name, -seconds) for each in above[-1:]),
+            ):
+                found[_pass(name)] = found.get(_pass(name), 0.0) + more
             above.append(event)
-    return Counter({name: seconds for name, seconds in found.items() if seconds > 0})
+    return {name: seconds for name, seconds in found.items() if seconds > 0}
 
 
 def _pass(name: str) -> str:

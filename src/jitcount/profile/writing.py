@@ -6,6 +6,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from jitcount.observe.call_site import UNKNOWN_SITE
 from jitcount.profile.result import NOT_ATTRIBUTED, Constant, Line, Loop, Phase, Profile
 from jitcount.profile.units import Account, wall_seconds
@@ -43,7 +45,7 @@ def profile_of(
     if draft is None:
         return None
     return Profile(
-        lines=_lines(draft, trace_s, compile_s),
+        lines=_with_shares(_lines(draft, trace_s, compile_s), lower_s),
         loops=draft.loops,
         phases=_phases(draft.account, trace_s, lower_s, compile_s),
         constants=draft.constants,
@@ -70,12 +72,15 @@ _SAYS_MORE = 1000
 _FIGURES = ("trace_s", "compile_s", "jaxpr_operations", "operations", "optimised_operations")
 
 
+Figures = dict[str, float]
+
+
 @dataclass(slots=True)
 class _Row:
     site: CallSite
-    figures: Counter[str] = field(default_factory=Counter)
+    figures: Figures = field(default_factory=dict)
     calls: Counter[str] = field(default_factory=Counter)
-    parts: dict[str, Counter[str]] = field(default_factory=dict)
+    parts: dict[str, Figures] = field(default_factory=dict)
 
 
 def _lines(draft: Draft, trace_s: float, compile_s: float) -> tuple[Line, ...]:
@@ -87,15 +92,16 @@ def _lines(draft: Draft, trace_s: float, compile_s: float) -> tuple[Line, ...]:
         draft.optimised,
     )
     rows: dict[tuple[str, int], _Row] = {}
-    rest: Counter[str] = Counter(trace_s=trace_s, compile_s=compile_s)  # type: ignore[call-overload]
+    rest: Figures = {"trace_s": trace_s, "compile_s": compile_s}
     for name, by_origin in zip(_FIGURES, found, strict=True):
         for origin, figure in by_origin.items():
             site = origin.sites.user
             if site is UNKNOWN_SITE or site == UNKNOWN_SITE:
-                rest[name] += figure if name.endswith("operations") else 0
+                if name.endswith("operations"):
+                    _raise(rest, name, figure)
                 continue
             if not name.endswith("operations"):
-                rest[name] -= figure
+                _raise(rest, name, -figure)
             row = rows.setdefault((site.file, site.line), _Row(site))
             _add(row, name, origin, figure)
     lines = sorted(map(_line, rows.values()), key=_cost, reverse=True)
@@ -103,13 +109,33 @@ def _lines(draft: Draft, trace_s: float, compile_s: float) -> tuple[Line, ...]:
     return (*lines, last) if any(rest.values()) else tuple(lines)
 
 
+def _with_shares(lines: tuple[Line, ...], lower_s: float) -> tuple[Line, ...]:
+    """Say of each line what it has of the time that is spent on the program as a whole."""
+    counts: list[int] = [line.operations for line in lines]
+    if not sum(counts):  # on a target: the program was lowered elsewhere
+        counts = [line.optimised_operations for line in lines]
+    whole = sum(counts)
+    rest = lower_s + sum(line.compile_s for line in lines if not line.is_attributed)
+    found = [
+        msgspec.structs.replace(line, share_s=rest * count / whole)
+        if line.is_attributed and whole
+        else line
+        for line, count in zip(lines, counts, strict=True)
+    ]
+    return tuple(sorted(found, key=lambda line: (line.is_attributed, *_cost(line)), reverse=True))
+
+
 def _add(row: _Row, name: str, origin: Origin, figure: float) -> None:
-    row.figures[name] += figure  # type: ignore[assignment]
+    _raise(row.figures, name, figure)
     if origin.calls:
         # What a stack says comes before what an instruction is called.
         row.calls[origin.calls] += _SAYS_MORE if name in {"jaxpr_operations", "trace_s"} else 1
     for part in filter(None, (origin.copy, str(origin.sites.via))):
-        row.parts.setdefault(part, Counter())[name] += figure  # type: ignore[assignment]
+        _raise(row.parts.setdefault(part, {}), name, figure)
+
+
+def _raise(figures: Figures, name: str, by: float) -> None:
+    figures[name] = figures.get(name, 0.0) + by
 
 
 def _line(row: _Row) -> Line:
@@ -123,7 +149,7 @@ def _line(row: _Row) -> Line:
     )
 
 
-def _plain(figures: Counter[str]) -> dict[str, Any]:
+def _plain(figures: Figures) -> dict[str, Any]:
     return {
         name: int(figure) if name.endswith("operations") else max(0.0, float(figure))
         for name, figure in figures.items()
@@ -131,7 +157,7 @@ def _plain(figures: Counter[str]) -> dict[str, Any]:
 
 
 def _cost(line: Line) -> tuple[float, int]:
-    return line.trace_s + line.compile_s, line.operations
+    return line.total_s, line.operations
 
 
 def _no_more_than(seconds: Mapping[Origin, float], limit: float) -> dict[Origin, float]:
@@ -154,7 +180,7 @@ def _phases(
     generation = min(account.generation_s, compile_s - passes)
     longest = tuple(
         Phase(name=name, seconds=seconds)
-        for name, seconds in account.by_pass.most_common(5)
+        for name, seconds in sorted(account.by_pass.items(), key=lambda each: -each[1])[:5]
         if seconds > _WORTH_A_ROW * compile_s
     )
     return (

@@ -99,12 +99,12 @@ def unrolled(x: jax.Array) -> object:
     return x
 
 
-TABLE = np.arange(3_000_000, dtype=np.float32)
+TABLE = np.arange(300_000, dtype=np.float32)
 
 
 @dear
 def constant(x: jax.Array) -> object:
-    return jnp.cumsum(jnp.flip(jnp.asarray(TABLE).reshape(3000, 1000)) * 2 + 1)[:64] + x  # dear
+    return jnp.cumsum(jnp.flip(jnp.asarray(TABLE).reshape(300, 1000)) * 2 + 1)[:64] + x  # dear
 
 
 @dear

@@ -18,12 +18,15 @@ import sys
 import types
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from jax._src.interpreters import mlir as _mlir
 from jax.profiler import ProfileData
+from jaxlib.mlir import ir
 
+from jitcount._jax.compilers import MODULES_OF
 from jitcount._jax.frames import frame_near
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
     from types import FrameType
 
 
@@ -36,8 +39,16 @@ def lowered_text(frame: FrameType | None) -> str:
     """What JAX has just lowered, as text with the places that it comes from."""
     result = _local(frame, "_cached_lowering_to_hlo", "lowering_result")
     module = getattr(result, "module", None)
-    if module is None:
-        return ""
+    return "" if module is None else _text(module)
+
+
+def carried_text(bytecode: bytes) -> str:
+    """The same of a program that came from another process."""
+    with _mlir.make_ir_context():
+        return _text(ir.Module.parse(bytecode))
+
+
+def _text(module: Any) -> str:
     text = module.operation.get_asm(
         enable_debug_info=True, print_generic_op_form=True, large_elements_limit=16
     )
@@ -116,12 +127,8 @@ def _no_tensorflow() -> Iterator[None]:
                 del sys.modules[name]
 
 
-def watched(session: Any, modules_of: Iterable[str] = ()) -> list[Event]:
+def watched(session: Any) -> list[Event]:
     """End a session, and read what it has seen.
-
-    Args:
-        session: as `watch` gave it.
-        modules_of: names of the events that say what they worked on.
 
     Raises:
         NotWatchedError: another session was there first.
@@ -133,14 +140,13 @@ def watched(session: Any, modules_of: Iterable[str] = ()) -> list[Event]:
         raise NotWatchedError(
             "a jax.profiler trace of the program's own was under way, which has the compiler's time"
         ) from error
-    telling = frozenset(modules_of)
     found = []
     for plane in ProfileData.from_serialized_xspace(data).planes:
         for line in plane.lines:
             thread = f"{plane.name} {line.name}"
             for event in line.events:
                 name, start = event.name, event.start_ns
-                module = str(dict(event.stats).get("module", "")) if name in telling else ""
+                module = str(dict(event.stats).get("module", "")) if name in MODULES_OF else ""
                 end = start + event.duration_ns
                 found.append(Event(thread, name, start * 1e-9, end * 1e-9, module))
     return found

@@ -9,9 +9,8 @@ import msgspec
 from jitcount._jax import profiling as _jax
 from jitcount.observe.call_site import CallSite
 from jitcount.profile.places import DeepStacks
-from jitcount.profile.profiler import draft_of_executable
+from jitcount.profile.profiler import draft_of_executable, look_at_lowered
 from jitcount.profile.result import Profile
-from jitcount.profile.units import MODULES_OF
 from jitcount.profile.writing import Draft, profile_of
 
 
@@ -25,12 +24,13 @@ class Watching:
         except _jax.NotWatchedError as error:
             self._reason = str(error)
 
-    def profile(self, executable: Any, compile_s: float) -> Any:
+    def profile(self, bytecode: bytes, executable: Any, compile_s: float) -> Any:
         """What is known of it, in plain values; a compile must not fail because of it."""
-        draft = Draft()
+        draft, deep = Draft(), DeepStacks()
         try:
-            events = [] if self._reason else _jax.watched(self._session, MODULES_OF)
-            draft_of_executable(draft, DeepStacks(), executable, events)
+            events = [] if self._reason else _jax.watched(self._session)
+            look_at_lowered(draft, deep, _jax.carried_text(bytecode))
+            draft_of_executable(draft, deep, executable, events)
         except Exception as error:  # noqa: BLE001 (it says so)
             self._reason = self._reason or f"{type(error).__name__}: {error}"
         if self._reason:

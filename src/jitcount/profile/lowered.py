@@ -19,6 +19,9 @@ _NO_WORK = frozenset({"builtin.module", "func.func", "func.return", "stablehlo.r
 _OPERATION = re.compile(r'\s*(?:%[\w:, %#]+ = )?"([\w.]+)"\(')
 _FUNCTION = re.compile(r'sym_name = "([^"]+)"')
 _CALLED = re.compile(r"callee = @([\w.\-]+)")
+_ELIDED = "<__elided__>"
+_CONSTANT = re.compile(r"\s*(%[\w]+) = ")
+_VALUES = re.compile(r"%\w+")
 _ENDS = re.compile(r"loc\((.*)\)$")
 _ALIAS = re.compile(r"^(#loc\d*) = loc\((.*)\)$")
 _NAMED = re.compile(r'"((?:[^"\\]|\\.)*)"(?:\((.*)\))?$')
@@ -43,20 +46,36 @@ class _Function:
     """Where it is called first, and in which function."""
 
     caller: str = ""
+    constants: list[tuple[str, str]] = field(default_factory=list)
+    """Large ones: the name of the value, and its type."""
+
+    used_at: dict[str, str] = field(default_factory=dict)
+    """Of a large constant, where it is used first."""
 
 
-def operations_in(text: str) -> list[Operation]:
-    """The operations of a module."""
+@dataclass(frozen=True, slots=True)
+class Lowered:
+    """A lowered program."""
+
+    operations: list[Operation]
+    constants: list[tuple[str, Stack]]
+    """Large ones: the type, ``"tensor<300x1000xf32>"``, and the stack where it is used first."""
+
+
+def read_lowered(text: str) -> Lowered:
+    """Read a module."""
     lines = text.splitlines()
     places = _Locations({m[1]: m[2] for line in lines if (m := _ALIAS.match(line))})
     functions = _functions(lines)
-    found = []
+    found, constants = [], []
     for name, function in functions.items():
         outside = _outside(name, functions, places)
+        for value, form in function.constants:
+            constants.append((form, places.of(function.used_at.get(value, ""))[0] or outside))
         for location in function.operations:
             stack, name_stack = places.of(location)
             found.append(Operation(stack or outside, name_stack))
-    return found
+    return Lowered(found, constants)
 
 
 def _functions(lines: list[str]) -> dict[str, _Function]:
@@ -84,6 +103,7 @@ def _functions(lines: list[str]) -> dict[str, _Function]:
         location = ends[1] if ends else "unknown"
         if operation not in _NO_WORK and inside:
             found[inside].operations.append(location)
+            _look_for_constants(found[inside], what, operation, location)
         if callee := _CALLED.search(what):
             called.append((callee[1], inside, location))
     for callee_name, caller, location in called:
@@ -91,6 +111,18 @@ def _functions(lines: list[str]) -> dict[str, _Function]:
         if function is not None and not function.caller:
             function.caller, function.called_at = caller, location
     return found
+
+
+def _look_for_constants(inside: _Function, line: str, operation: str, location: str) -> None:
+    """Note a constant that is too large to be written out, and where one is used first."""
+    if operation == "stablehlo.constant":
+        if _ELIDED in line and (made := _CONSTANT.match(line)):
+            inside.constants.append((made[1], line.rpartition("-> ")[2].partition(" loc")[0]))
+    elif len(inside.used_at) < len(inside.constants):
+        taken = set(_VALUES.findall(line.partition(")")[0]))
+        for value, _ in inside.constants:
+            if value in taken:
+                inside.used_at.setdefault(value, location)
 
 
 def _outside(name: str, functions: dict[str, _Function], places: _Locations) -> Stack:

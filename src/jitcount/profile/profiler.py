@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from jitcount._jax import profiling as _jax
 from jitcount._jax.equations import equations
+from jitcount.profile.constants import large_constants, note_folding
 from jitcount.profile.copies import copy_in
-from jitcount.profile.lowered import operations_in
+from jitcount.profile.lowered import read_lowered
 from jitcount.profile.optimised import read_optimised
 from jitcount.profile.origin import origin_of, without_jax
 from jitcount.profile.places import DeepStacks
 from jitcount.profile.sampling import Sampler
-from jitcount.profile.units import MODULES_OF, account_of
+from jitcount.profile.units import account_of
 from jitcount.profile.writing import Draft, seconds_by_origin
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ class Profiler:
             draft.notes.append("JAX's frames do not show the jaxpr")
         else:
             draft.jaxpr = _origins(equations(jaxpr), deep)
-        draft.operations = _origins(operations_in(_jax.lowered_text(frame)), deep)
+        look_at_lowered(draft, deep, _jax.lowered_text(frame))
         return _Lowered(draft, deep)
 
     def begin_compile(self, _frame: FrameType) -> _Watched:
@@ -116,7 +117,7 @@ class Profiler:
         if begun.session is None:
             return []
         try:
-            events = _jax.watched(begun.session, MODULES_OF)
+            events = _jax.watched(begun.session)
         except _jax.NotWatchedError as error:
             begun.reason = str(error)
             return []
@@ -132,6 +133,13 @@ class Profiler:
 
 
 NOT_LOWERED = "it was lowered before the block began: nothing is known of its tracing"
+
+
+def look_at_lowered(draft: Draft, deep: DeepStacks, text: str) -> None:
+    """Add what a lowered program says."""
+    lowered = read_lowered(text)
+    draft.operations = _origins(lowered.operations, deep)
+    draft.constants = large_constants(lowered, deep)
 
 
 def draft_of_executable(
@@ -150,6 +158,7 @@ def draft_of_executable(
             _logger.debug("could not read machine code", exc_info=True)
     draft.account = account_of(events, objects)
     draft.units = seconds_by_origin(draft.account, program)
+    note_folding(draft)
     if draft.account.note:
         draft.notes.append(draft.account.note)
 

@@ -1,7 +1,7 @@
 """What the events of a compiler say: its phases, its passes, and its units of code.
 
 A unit is what becomes code by itself: a fusion, a sort, a copy. It has the name of an instruction
-of the optimised program. How each compiler calls its events stands in one table.
+of the optimised program. How each compiler calls its events stands in `_jax/compilers.py`.
 """
 
 from __future__ import annotations
@@ -10,56 +10,12 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from jitcount._jax.compilers import COMPILERS, Compiler
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from jitcount._jax.profiling import Event
-
-
-@dataclass(frozen=True, slots=True)
-class _Compiler:
-    """The events of one compiler."""
-
-    known_by: str
-    """An event that no other one has."""
-
-    passes: re.Pattern[str]
-    """Spans in which the program is optimised."""
-
-    generation: re.Pattern[str]
-    """Spans in which code is made of it."""
-
-    unit: re.Pattern[str]
-    """Units; the first group is the name, without one it is the event's module."""
-
-    machine_code: str = ""
-    """Units that have no name, but leave a file of machine code each, in the order they end."""
-
-
-_COMPILERS = (
-    _Compiler(
-        known_by="CpuCompiler::",
-        passes=re.compile(r"HLO passes "),
-        generation=re.compile(r"CpuCompiler::RunBackend"),
-        unit=re.compile(r"FusionCompiler::Compile"),
-        machine_code="TaskDispatcher::dispatch",
-    ),
-    _Compiler(
-        known_by="TpuCompiler::",
-        passes=re.compile(r"XLA::TPU run hlo passes"),
-        generation=re.compile(r"XLA::TPU run backend|XLA::TPU lowering and optimization"),
-        unit=re.compile(r"XLA::TPU emitting for (.+)"),
-    ),
-    _Compiler(
-        known_by="CompileToBackendResult",
-        passes=re.compile(r"HLO Transforms:"),
-        generation=re.compile(r"CompileToBackendResult"),
-        unit=re.compile(r"(?:Compiling IR|Emitting kernel):(?!LLVMDialectModule)(.+)"),
-    ),
-)
-
-MODULES_OF = ("FusionCompiler::Compile",)
-"""Events whose module has to be read: to read all of them takes long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +50,7 @@ def account_of(events: Sequence[Event], objects: Sequence[dict[str, int]] = ()) 
         events: of all threads.
         objects: the functions in each file of machine code, in the order they were made.
     """
-    compiler = next((each for each in _COMPILERS if _is_by(each, events)), None)
+    compiler = next((each for each in COMPILERS if _is_by(each, events)), None)
     if compiler is None:
         return Account(note="the compiler's events are not known here")
     found = Account(min(e.start for e in events), max(e.end for e in events))
@@ -113,7 +69,7 @@ def account_of(events: Sequence[Event], objects: Sequence[dict[str, int]] = ()) 
     return found
 
 
-def _is_by(compiler: _Compiler, events: Sequence[Event]) -> bool:
+def _is_by(compiler: Compiler, events: Sequence[Event]) -> bool:
     return any(event.name.startswith(compiler.known_by) for event in events)
 
 

@@ -112,8 +112,6 @@ def _lines(draft: Draft, trace_s: float, compile_s: float) -> tuple[Line, ...]:
 def _with_shares(lines: tuple[Line, ...], lower_s: float) -> tuple[Line, ...]:
     """Say of each line what it has of the time that is spent on the program as a whole."""
     counts: list[int] = [line.operations for line in lines]
-    if not sum(counts):  # on a target: the program was lowered elsewhere
-        counts = [line.optimised_operations for line in lines]
     whole = sum(counts)
     rest = lower_s + sum(line.compile_s for line in lines if not line.is_attributed)
     found = [

@@ -117,7 +117,7 @@ def vmapped_scan(x: jax.Array) -> object:
     def step(carry: jax.Array, row: jax.Array) -> tuple[jax.Array, jax.Array]:
         return jnp.sort(carry * row) + jax.scipy.special.gammaln(1 + row), carry.sum()  # dear
 
-    return jax.vmap(lambda row: jax.lax.scan(step, row, x)[0])(x)
+    return jax.vmap(lambda row: jax.lax.scan(step, row, x)[0])(x)  # dear
 
 
 @dear

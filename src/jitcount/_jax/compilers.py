@@ -26,6 +26,9 @@ class Compiler:
     unit: re.Pattern[str]
     """Units; the first group is the name, without one it is the event's module."""
 
+    nameless: str = ""
+    """Units that have no name at all."""
+
     machine_code: str = ""
     """Units that have no name, but leave a file of machine code each, in the order they end."""
 
@@ -48,7 +51,8 @@ COMPILERS = (
         known_by="CompileToBackendResult",
         passes=re.compile(r"HLO Transforms:"),
         generation=re.compile(r"CompileToBackendResult"),
-        unit=re.compile(r"(?:Compiling IR|Emitting kernel):(?!LLVMDialectModule)(.+)"),
+        unit=re.compile(r"Compiling IR:(?!LLVMDialectModule)(.+)"),
+        nameless="Compiling IR:LLVMDialectModule",
     ),
 )
 

@@ -61,6 +61,10 @@ def account_of(events: Sequence[Event], objects: Sequence[dict[str, int]] = ()) 
         if (match := compiler.unit.fullmatch(event.name)) is not None:
             name = match[1] if match.re.groups else event.module
             found.units.append(Unit(_instruction(name), event.start, event.end))
+    nameless = [(each.start, each.end) for each in events if each.name == compiler.nameless]
+    if nameless:
+        seconds = length_of(nameless)
+        found.note = f"XLA:GPU does not say which kernel it compiled for {seconds:.1f} s"
     if compiler.machine_code:
         made = [event for event in events if event.name == compiler.machine_code]
         found.units += _units_of_machine_code(made, objects)

@@ -1,0 +1,160 @@
+"""`record(profile=True)`: where a compile's time goes, as a user sees it."""
+
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jitcount
+from jitcount.explain.compile import Compile
+from jitcount.profile.profiler import AT_ONCE
+from jitcount.profile.result import Line
+
+ONES = np.ones((16, 16), np.float32)
+
+
+def profiled(function: Callable[..., Any], *arguments: object) -> Compile:
+    jax.clear_caches()
+    with jitcount.record(profile=True) as log:
+        jax.jit(function)(*arguments)
+    return max(log.compiles, key=lambda each: each.operations)
+
+
+def line_of(found: Compile, calls: str) -> Line:
+    (line,) = [each for each in found.lines if each.calls == calls]
+    return line
+
+
+def mixed(x: jax.Array) -> jax.Array:
+    y = jnp.sort(x * 2, axis=0)
+    return y + jnp.cumsum(x, axis=1)
+
+
+def test_without_a_profile_there_are_no_lines() -> None:
+    with jitcount.record() as log:
+        jax.jit(mixed)(ONES)
+    assert log.compiles[-1].profile is None
+    assert (log.compiles[-1].lines, log.compiles[-1].loops) == ((), ())
+
+
+def test_the_lines_are_the_users_and_add_up() -> None:
+    found = profiled(mixed, ONES)
+    first = mixed.__code__.co_firstlineno
+    lines = {line.line for line in found.lines if line.is_attributed and line.compile_s}
+    assert lines == {first + 1, first + 2}
+    assert sum(line.compile_s for line in found.lines) == pytest.approx(found.compile_s)
+    assert sum(line.trace_s for line in found.lines) == pytest.approx(found.trace_s)
+    assert sum(line.operations for line in found.lines) == found.operations
+    assert not found.lines[-1].is_attributed
+
+
+def test_what_is_not_attributed_is_a_row_of_its_own_and_the_last() -> None:
+    found = profiled(mixed, ONES)
+    assert [line.is_attributed for line in found.lines].index(False) == len(found.lines) - 1
+    assert found.lines[-1].call_site == "not attributed"
+
+
+def test_phases_add_up_to_the_compile() -> None:
+    found = profiled(mixed, ONES)
+    assert found.profile is not None
+    assert [phase.name for phase in found.profile.phases] == [
+        "trace", "lower", "XLA's passes", "code generation", "XLA's rest",
+    ]  # fmt: skip
+    assert sum(phase.seconds for phase in found.profile.phases) == pytest.approx(found.total_s)
+
+
+def test_a_function_that_sleeps_while_it_is_traced_is_blamed_for_it() -> None:
+    def sleepy(x: jax.Array) -> jax.Array:
+        begin = time.perf_counter()
+        time.sleep(0.5)
+        slept.append(time.perf_counter() - begin)
+        return x + 1
+
+    slept: list[float] = []
+    found = profiled(sleepy, ONES)
+    (line,) = [each for each in found.lines if each.line == sleepy.__code__.co_firstlineno + 2]
+    # What it slept, as it measured itself: a busy machine lets it sleep longer.
+    assert line.trace_s == pytest.approx(slept[0], abs=0.05)
+
+
+def test_the_backward_pass_is_told_apart() -> None:
+    found = profiled(jax.grad(lambda x: jnp.tanh(x).sum()), ONES)
+    copies = {part.part for line in found.lines for part in line.inside}
+    assert "backward pass" in copies
+
+
+def test_the_same_function_from_two_lines_is_blamed_on_both() -> None:
+    def twice(x: jax.Array) -> tuple[jax.Array, jax.Array]:
+        one = jnp.cumsum(x, axis=0)
+        other = jnp.cumsum(x * 3, axis=0)
+        return one, other
+
+    found = profiled(twice, ONES)
+    first = twice.__code__.co_firstlineno
+    counts = {line.line: line.jaxpr_operations for line in found.lines}
+    assert counts[first + 1] == 1
+    assert counts[first + 2] == 2
+
+
+def test_a_large_constant_is_named_with_the_line_that_brought_it() -> None:
+    table = np.arange(50_000, dtype=np.float32)
+
+    def closes_over(x: jax.Array) -> jax.Array:
+        return x + jnp.asarray(table)[:16]
+
+    found = profiled(closes_over, ONES)
+    assert found.profile is not None
+    (constant,) = found.profile.constants
+    assert (constant.type, constant.bytes) == ("float32[50000]", 200_000)
+    assert constant.call_site.line == closes_over.__code__.co_firstlineno + 1
+
+
+def test_a_trace_of_the_programs_own_goes_on_and_ours_says_so(tmp_path: Path) -> None:
+    with jax.profiler.trace(str(tmp_path)):
+        found = profiled(mixed, ONES)
+    assert found.profile is not None
+    assert found.profile.notes == (
+        "a jax.profiler trace of the program's own was under way, which has the compiler's time",
+    )
+    assert sum(line.compile_s for line in found.lines if line.is_attributed) == 0
+    assert any(tmp_path.rglob("*.xplane.pb"))
+
+
+def test_programs_compiled_at_once_say_that_they_are_not_told_apart() -> None:
+    gate = threading.Barrier(2)
+
+    def compile_one(number: int) -> None:
+        lowered = jax.jit(partial(slow, number)).lower(ONES)
+        gate.wait()
+        lowered.compile()
+
+    def slow(number: int, x: jax.Array) -> jax.Array:
+        for _ in range(30):
+            x = jnp.sin(x * number) + jnp.cumsum(x, axis=0)
+        return x
+
+    with jitcount.record(profile=True) as log:
+        threads = [threading.Thread(target=compile_one, args=(number,)) for number in (2, 3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    notes = [compiled.profile.notes for compiled in log.compiles if compiled.profile]
+    assert notes == [(AT_ONCE,), (AT_ONCE,)]
+
+
+def test_a_profile_leaves_no_thread_at_work_and_no_session() -> None:
+    profiled(mixed, ONES)
+    jax.clear_caches()
+    with jitcount.record() as log:
+        jax.jit(mixed)(ONES)
+    assert log.compiles[-1].profile is None
+    profiled(mixed, ONES)  # a session that was left open would refuse this one
+    assert profiled(mixed, ONES).profile.notes == ()  # type: ignore[union-attr]

@@ -447,7 +447,7 @@ def score(session: nox.Session) -> None:
     session.run("python", "-m", "jitcount.suite.score", "--join", *files)
 
 
-@nox.session(default=False)
+@nox.session(default=False, tags=["weekly"])
 def faults(session: nox.Session) -> None:
     """Put known faults under the suite's cases, and show which of them the suite notices."""
     cpu = BACKENDS["cpu"]
@@ -478,7 +478,7 @@ def modes(session: nox.Session) -> None:
     session.run("jitcount", "compare", *(str(MODES / f"{way}.json") for way in WAYS))
 
 
-@nox.session(default=False)
+@nox.session(default=False, tags=["weekly"])
 def seeds(session: nox.Session) -> None:
     """Run the suite with other data 200 times, or as often as given: no result may be accused."""
     cpu = BACKENDS["cpu"]

@@ -65,8 +65,6 @@ def test_ci_and_the_workflow_read_the_same_list(tags: dict[str, set[str]]) -> No
 # Sessions that no workflow starts, and why.
 BY_HAND = {
     "compare": "compare.yml calls the command itself",
-    "faults": "takes longer than a runner is given",
-    "seeds": "the same",
     "versions-table": "versions starts it",
 }
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from types import CodeType
 
 Stack = tuple[tuple["CodeType", int], ...]
@@ -89,3 +89,40 @@ def weight(equation: Any, counted: dict[int, int]) -> int:
     """How many equations one stands for."""
     inside = sum(count(jaxpr, counted) for jaxpr in inner_jaxprs(equation))
     return inside + (equation.primitive.name not in CALLS)
+
+
+def evaluate(equation: Any, inputs: list[Any]) -> list[Any]:
+    """Do what an equation does, as JAX's own interpreter of jaxprs does it."""
+    found = equation.primitive.get_bind_params(equation.params)
+    # Up to 0.9, with the functions that it is about apart.
+    functions, parameters = found if isinstance(found, tuple) else ((), found)
+    with equation.ctx.manager:
+        made = equation.primitive.bind(*functions, *inputs, **parameters)
+    return list(made) if equation.primitive.multiple_results else [made]
+
+
+def with_bodies(equation: Any, replaced: Callable[[Any], Any]) -> Any:
+    """An equation with other bodies; what has constants inside of it keeps them."""
+
+    def part(value: Any) -> Any:
+        if isinstance(value, list | tuple):
+            return type(value)(map(part, value))
+        return replaced(value) if isinstance(value, ClosedJaxpr) else value
+
+    parameters = {name: part(value) for name, value in equation.params.items()}
+    return equation.replace(params=parameters)
+
+
+def body_of(equation: Any) -> ClosedJaxpr:
+    """The body of a call."""
+    for value in equation.params.values():
+        if isinstance(value, ClosedJaxpr):
+            return value
+        if isinstance(value, Jaxpr):
+            return ClosedJaxpr(value, ())
+    raise TypeError(f"{equation.primitive.name} has no body")
+
+
+def has_effects(equation: Any) -> bool:
+    """Whether it does more than compute: it prints, or calls Python."""
+    return bool(equation.effects) or "callback" in equation.primitive.name

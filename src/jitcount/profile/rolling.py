@@ -1,0 +1,177 @@
+"""A program with some of its loops rolled up again: into `jax.lax.scan`.
+
+What a copy takes from the one before is carried; what each has of its own is stacked; the rest is a
+constant. What is used outside of the loop comes out of it, stacked or carried.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import jax
+
+from jitcount._jax import levels
+from jitcount.profile.turning import NotRolledError, Turn, new_turn
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from jitcount.profile.loops import Found
+
+__all__ = ["NotRolledError", "as_function", "rolled"]
+
+
+@dataclass(slots=True)
+class Piece:
+    """A value that is one row of what a scan has stacked; taken out of there only if need be."""
+
+    stack: Any
+    index: int
+    _value: Any = None
+
+    def value(self) -> Any:
+        """The row itself."""
+        if self._value is None:
+            self._value = jax.lax.index_in_dim(self.stack, self.index, keepdims=False)
+        return self._value
+
+
+@dataclass(slots=True)
+class _Values:
+    """The values of a level, by their names in the jaxpr."""
+
+    held: dict[Any, Any] = field(default_factory=dict)
+
+    def __getitem__(self, name: Any) -> Any:
+        found = self.raw(name)
+        return found.value() if isinstance(found, Piece) else found
+
+    def raw(self, name: Any) -> Any:
+        """The value, or the row that it is."""
+        return name.val if levels.is_literal(name) else self.held[name]
+
+
+def as_function(closed_jaxpr: Any) -> Callable[..., Any]:
+    """A program as it is."""
+    return rolled(closed_jaxpr, ())
+
+
+def rolled(closed_jaxpr: Any, loops: Sequence[Found]) -> Callable[..., Any]:
+    """A program, as a function, with these loops as scans.
+
+    Raises:
+        NotRolledError: one of them cannot be; the text says why.
+    """
+    by_level = _Rolled(loops)
+
+    def program(*inputs: Any) -> Any:
+        return by_level.run(closed_jaxpr.jaxpr, closed_jaxpr.consts, inputs)
+
+    return program
+
+
+class _Rolled:
+    """Runs jaxprs, with their loops as scans."""
+
+    def __init__(self, loops: Sequence[Found]) -> None:
+        self._turns: dict[int, list[Turn]] = {}
+        for loop in sorted(loops, key=lambda loop: loop.repeat.start):
+            turns = self._turns.setdefault(id(loop.level.jaxpr), [])
+            turns.append(new_turn(loop.level, loop.repeat))
+        self._has_loops: dict[int, bool] = {}
+
+    def run(self, jaxpr: Any, constants: Sequence[Any], inputs: Sequence[Any]) -> list[Any]:
+        """All equations of a level, one after the other."""
+        values = _Values()
+        values.held.update(zip(jaxpr.constvars, constants, strict=True))
+        values.held.update(zip(jaxpr.invars, inputs, strict=True))
+        turns = {turn.repeat.start: turn for turn in self._turns.get(id(jaxpr), ())}
+        equations = levels.equations_in(jaxpr)
+        at = 0
+        while at < len(equations):
+            if at in turns:
+                self._scan(turns[at], values)
+                at = turns[at].repeat.end
+                continue
+            made = self._made(equations[at], [values[each] for each in equations[at].invars])
+            values.held.update(zip(equations[at].outvars, made, strict=True))
+            at += 1
+        return [values[each] for each in jaxpr.outvars]
+
+    def _made(self, equation: Any, inputs: list[Any]) -> list[Any]:
+        inside = list(levels.inner_jaxprs(equation))
+        if not any(map(self._is_changed, inside)):
+            return levels.evaluate(equation, inputs)
+        if equation.primitive.name in levels.CALLS:
+            return self.inline(equation, inputs)
+        return levels.evaluate(levels.with_bodies(equation, self._again), inputs)
+
+    def inline(self, equation: Any, inputs: list[Any]) -> list[Any]:
+        """What a call does, in its place; what is computed again is not merged with the first."""
+        body = levels.body_of(equation)
+        if equation.params.get("differentiated") and inputs:
+            inputs = list(jax.lax.optimization_barrier(tuple(inputs)))
+        return self.run(body.jaxpr, body.consts, inputs)
+
+    def _again(self, closed_jaxpr: Any) -> Any:
+        """A body with its loops rolled up."""
+        if not self._is_changed(closed_jaxpr.jaxpr):
+            return closed_jaxpr
+        given = [
+            jax.ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=getattr(aval, "weak_type", False))
+            for aval in closed_jaxpr.in_avals
+        ]
+        run = self.run
+        return jax.make_jaxpr(
+            lambda *inputs: run(closed_jaxpr.jaxpr, closed_jaxpr.consts, inputs)
+        )(*given)
+
+    def _is_changed(self, jaxpr: Any) -> bool:
+        """Whether there is a loop in it that is rolled up."""
+        if id(jaxpr) not in self._has_loops:
+            inside = (x for each in levels.equations_in(jaxpr) for x in levels.inner_jaxprs(each))
+            is_so = id(jaxpr) in self._turns or any(map(self._is_changed, inside))
+            self._has_loops[id(jaxpr)] = is_so
+        return self._has_loops[id(jaxpr)]
+
+    def _scan(self, turn: Turn, values: _Values) -> None:
+        """One loop, as a scan."""
+        carried = [[values[name] for name in slot.begin] for slot in turn.slots]
+        begin = [
+            [jax.numpy.asarray(one, like.aval.dtype) if _is_plain(like) else one for one in each]
+            for each, like in zip(carried, (slot.name for slot in turn.slots), strict=True)
+        ]
+        kept = [_zeros(name) for name in turn.kept]
+        stacked = [_stack([values.raw(name) for name in names]) for names in turn.stacked]
+        numbers = [jax.numpy.asarray(each) for each in turn.numbers.values()]
+
+        def body(carry: Any, given: Any) -> Any:
+            slots, _ = carry
+            made = turn.run(self, values, slots, *given)
+            slots = [[*rest, made[slot.name]] for slot, (_, *rest) in zip(turn.slots, slots, strict=True)]
+            return (slots, [made[name] for name in turn.kept]), [made[name] for name in turn.outputs]
+
+        (slots, kept), outputs = jax.lax.scan(
+            body, (begin, kept), (stacked, numbers), length=turn.repeat.copies
+        )
+        turn.put(values.held, slots, kept, outputs, Piece)
+
+
+def _is_plain(name: Any) -> bool:
+    return not jax.dtypes.issubdtype(name.aval.dtype, jax.dtypes.extended)
+
+
+def _zeros(name: Any) -> Any:
+    return jax.numpy.zeros(name.aval.shape, name.aval.dtype)
+
+
+def _stack(rows: list[Any]) -> Any:
+    """Rows as one array: that which they came from, where it is one."""
+    if all(isinstance(row, Piece) and row.stack is rows[0].stack for row in rows):
+        steps = {after.index - before.index for before, after in zip(rows, rows[1:], strict=False)}
+        if steps in ({1}, {-1}):
+            low = min(rows[0].index, rows[-1].index)
+            part = jax.lax.slice_in_dim(rows[0].stack, low, low + len(rows))
+            return part if steps == {1} else jax.numpy.flip(part, 0)
+    return jax.numpy.stack([row.value() if isinstance(row, Piece) else row for row in rows])

@@ -200,6 +200,23 @@ def lower_for(
         return _written(module.operation) if keep_places else _without_places(module.operation)
 
 
+def lowered_bytes(function: Callable[..., Any], arguments: Sequence[Any], platform: str) -> bytes:
+    """A function for a platform, as StableHLO bytecode without places; it keeps all arguments."""
+    with jax.log_compiles(False):  # noqa: FBT003 (of this one the user should not hear)
+        traced = jax.jit(function, keep_unused=True).trace(*arguments)
+        lowered = traced.lower(lowering_platforms=(platform,))
+    module = lowered.compiler_ir("stablehlo")
+    return _without_places(module.operation)
+
+
+def run_here(executable: Any, inputs: Sequence[Any]) -> list[np.ndarray]:
+    """Run what `compile_module` gave, on this machine's first device."""
+    device = jax.devices("cpu")[0]
+    given = [jax.device_put(each, device) for each in inputs]
+    results = executable.execute_sharded(given).disassemble_into_single_device_arrays()
+    return [np.asarray(shards[0]) for shards in results]
+
+
 def _without_places(module: Any) -> bytes:
     """A module's bytecode without the lines it came from; the module itself is changed."""
     with module.context:

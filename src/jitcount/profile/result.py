@@ -81,6 +81,33 @@ class Line(_Plain, frozen=True):
         return self.call_site != NOT_ATTRIBUTED
 
 
+class Measured(_Plain, frozen=True):
+    """A loop for one compiler, as it is and as a scan."""
+
+    compiler: str
+    """``"cpu"``, or a target's name."""
+
+    unrolled_s: float = 0.0
+    """Seconds of the processor that its compiler took for the program as it is."""
+
+    scan_s: float = 0.0
+    """The same, with this loop as a `jax.lax.scan`."""
+
+    error: str = ""
+    """Why there is no figure."""
+
+
+class AsScan(_Plain, frozen=True):
+    """What came of it when a loop was rolled up into a `jax.lax.scan`."""
+
+    measured: tuple[Measured, ...] = ()
+    values: str = ""
+    """How its results compare: ``"the same bits"``, ``"within rounding"``."""
+
+    reason: str = ""
+    """Why it was not rolled up, or its figures are not to be used."""
+
+
 class Loop(_Plain, frozen=True):
     """A loop that was unrolled: the same operations, again and again."""
 
@@ -93,6 +120,9 @@ class Loop(_Plain, frozen=True):
 
     backward: tuple[int, int] | None = None
     """Copies and operations of its backward pass, where that was found too."""
+
+    as_scan: AsScan | None = None
+    """With ``--what-if``, what a scan would change."""
 
 
 class Phase(_Plain, frozen=True):

@@ -87,7 +87,7 @@ def _add_run(commands: Any) -> None:
         "run",
         help="run a program, then show what it compiled and why",
         usage="jitcount run [--live] [--all] [--max N] [--ledger FILE] [--target T]... "
-        "[--as-if T] [--redact] (SCRIPT | -m MODULE) [ARGS]...",
+        "[--as-if T] [--what-if] [--redact] (SCRIPT | -m MODULE) [ARGS]...",
         **_ending(
             "jitcount run train.py --epochs 3",
             "jitcount run --max 20 --ledger run.json -m package.train",
@@ -109,6 +109,10 @@ def _add_run(commands: Any) -> None:
     run.add_argument(
         "--as-if", default="", metavar="T",
         help="compute as this TPU or GPU would: its compiler's programs, its roundings",
+    )  # fmt: skip
+    run.add_argument(
+        "--what-if", action="store_true",
+        help="show unrolled loops, and measure what each would cost as jax.lax.scan",
     )  # fmt: skip
     run.add_argument("--redact", action="store_true", help="leave out what static arguments were")
     run.add_argument("-m", dest="module", action="store_true", help="run a module, as python -m")

@@ -6,6 +6,7 @@ import atexit
 import contextlib
 from typing import TYPE_CHECKING
 
+from jitcount.commands.what_if import measure_loops, with_scans
 from jitcount.emulate.as_if import emulation_of
 from jitcount.explain.causes import Kind
 from jitcount.explain.explaining import explained
@@ -14,10 +15,12 @@ from jitcount.explain.summing import sentences
 from jitcount.ledger.environment import Environment, environment
 from jitcount.ledger.files import FileError
 from jitcount.ledger.ledger import CaseEntry, Ledger, write_ledger
+from jitcount.profile.unrolled import keeper
 from jitcount.recorder.log import CompileLog
 from jitcount.recorder.record import record
 from jitcount.show.emulation_table import emulation_table
 from jitcount.show.log_table import log_table
+from jitcount.show.loops_shown import loops_shown
 from jitcount.show.parts import Note
 from jitcount.show.target_table import target_tables
 from jitcount.show.text import seconds
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
 
     from jitcount.emulate.result import Emulation
     from jitcount.observe.observation import Observation
+    from jitcount.profile.result import Loop
     from jitcount.show.beside import Beside
 
 
@@ -41,14 +45,21 @@ class Counting:
         self._recording = contextlib.ExitStack()
         self._emulation: Emulation | None = None
         self._where: Environment | None = None
+        self._scans: dict[Loop, Loop] = {}
 
     def begin(self) -> None:
         """Record from now on."""
         if self._asked.live:
             hub.listen(self._show_live)
         self._emulation = self._recording.enter_context(emulation_of(self._asked.as_if))
+        keeper.is_wanted = self._asked.what_if
         self._log = self._recording.enter_context(
-            record(self._asked.target, progress=True, redact=self._asked.redact)
+            record(
+                self._asked.target,
+                progress=True,
+                redact=self._asked.redact,
+                profile=self._asked.what_if,
+            )
         )
 
     def before_exit_handlers(self) -> None:
@@ -73,6 +84,16 @@ class Counting:
                     self._recording.close()
         finally:
             close_compilers()
+        if self._asked.what_if and not is_interrupt:
+            self._measure_loops()
+
+    def _measure_loops(self) -> None:
+        """Have loops compiled as scans too; if that fails it costs a line, and no exit code."""
+        try:
+            self._scans = measure_loops(self._asked.target)
+        except Exception as error:  # noqa: BLE001 (whatever it is)
+            text = " ".join(f"{type(error).__name__}: {error}".split())
+            self._beside.say(f"jitcount: --what-if could not measure: {text}")
 
     def tell(self) -> int:
         """Keep what was found, show it, and hold it to the limit; gives the exit code.
@@ -83,6 +104,10 @@ class Counting:
         self._beside.say(shown(self._log, self._beside, whole=self._asked.all))
         if self._emulation is not None:
             text = self._beside.rendered(emulation_table(self._emulation))
+            self._beside.say(f"\n{text}")
+        if self._asked.what_if:
+            found = with_scans(self._log.compiles, self._scans)
+            text = self._beside.rendered(loops_shown(found))
             self._beside.say(f"\n{text}")
         code = 0
         if refused:
@@ -96,7 +121,11 @@ class Counting:
 
     def _keep(self) -> str:
         """Write the ledger; says why that cannot be, if it cannot."""
-        found = {self._asked.script[0]: CaseEntry(compiles=tuple(self._log.compiles))}
+        found = {
+            self._asked.script[0]: CaseEntry(
+                compiles=tuple(with_scans(self._log.compiles, self._scans))
+            )
+        }
         try:
             where = self._where or environment()
             write_ledger(self._asked.ledger, Ledger(environment=where, cases=found))

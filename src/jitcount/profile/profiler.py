@@ -18,6 +18,7 @@ from jitcount.profile.origin import origin_of, without_jax
 from jitcount.profile.places import DeepStacks
 from jitcount.profile.sampling import Sampler
 from jitcount.profile.units import account_of
+from jitcount.profile.unrolled import unrolled_loops
 from jitcount.profile.writing import Draft, seconds_by_origin
 
 if TYPE_CHECKING:
@@ -75,6 +76,10 @@ class Profiler:
             draft.notes.append("JAX's frames do not show the jaxpr")
         else:
             draft.jaxpr = _origins(equations(jaxpr), deep)
+            try:
+                draft.loops = unrolled_loops(jaxpr)
+            except Exception as error:  # noqa: BLE001 (the rest of the profile is there)
+                draft.notes.append(f"no loops were looked for: {type(error).__name__}: {error}")
         look_at_lowered(draft, deep, _jax.lowered_text(frame))
         return _Lowered(draft, deep)
 

@@ -7,6 +7,7 @@ constant. What is used outside of the loop comes out of it, stacked or carried.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -119,13 +120,15 @@ class _Rolled:
         if not self._is_changed(closed_jaxpr.jaxpr):
             return closed_jaxpr
         given = [
-            jax.ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=getattr(aval, "weak_type", False))
+            jax.ShapeDtypeStruct(
+                aval.shape, aval.dtype, weak_type=getattr(aval, "weak_type", False)
+            )
             for aval in closed_jaxpr.in_avals
         ]
         run = self.run
-        return jax.make_jaxpr(
-            lambda *inputs: run(closed_jaxpr.jaxpr, closed_jaxpr.consts, inputs)
-        )(*given)
+        return jax.make_jaxpr(lambda *inputs: run(closed_jaxpr.jaxpr, closed_jaxpr.consts, inputs))(
+            *given
+        )
 
     def _is_changed(self, jaxpr: Any) -> bool:
         """Whether there is a loop in it that is rolled up."""
@@ -149,8 +152,12 @@ class _Rolled:
         def body(carry: Any, given: Any) -> Any:
             slots, _ = carry
             made = turn.run(self, values, slots, *given)
-            slots = [[*rest, made[slot.name]] for slot, (_, *rest) in zip(turn.slots, slots, strict=True)]
-            return (slots, [made[name] for name in turn.kept]), [made[name] for name in turn.outputs]
+            slots = [
+                [*rest, made[slot.name]] for slot, (_, *rest) in zip(turn.slots, slots, strict=True)
+            ]
+            return (slots, [made[name] for name in turn.kept]), [
+                made[name] for name in turn.outputs
+            ]
 
         (slots, kept), outputs = jax.lax.scan(
             body, (begin, kept), (stacked, numbers), length=turn.repeat.copies
@@ -159,7 +166,7 @@ class _Rolled:
 
 
 def _is_plain(name: Any) -> bool:
-    return not jax.dtypes.issubdtype(name.aval.dtype, jax.dtypes.extended)
+    return not jax.numpy.issubdtype(name.aval.dtype, jax.dtypes.extended)
 
 
 def _zeros(name: Any) -> Any:
@@ -169,7 +176,7 @@ def _zeros(name: Any) -> Any:
 def _stack(rows: list[Any]) -> Any:
     """Rows as one array: that which they came from, where it is one."""
     if all(isinstance(row, Piece) and row.stack is rows[0].stack for row in rows):
-        steps = {after.index - before.index for before, after in zip(rows, rows[1:], strict=False)}
+        steps = {after.index - before.index for before, after in pairwise(rows)}
         if steps in ({1}, {-1}):
             low = min(rows[0].index, rows[-1].index)
             part = jax.lax.slice_in_dim(rows[0].stack, low, low + len(rows))

@@ -84,9 +84,7 @@ class Turn:
             made.update(zip(equation.outvars, results, strict=True))
         return made
 
-    def put(
-        self, held: dict[Any, Any], slots: Any, kept: Any, outputs: Any, piece: Any
-    ) -> None:
+    def put(self, held: dict[Any, Any], slots: Any, kept: Any, outputs: Any, piece: Any) -> None:
         """Put what came out of the scan where the rest of the program finds it."""
         place = {name: number for number, name in enumerate(self.names[0])}
         for name, stack in zip(self.outputs, outputs, strict=True):
@@ -147,7 +145,11 @@ def _find_numbers(numbers: dict[tuple[int, object], np.ndarray], copies: Sequenc
 
 def _require_same_constants(equations: Sequence[Any]) -> None:
     constants = [levels.body_of(each).consts for each in equations]
-    if any(one is not other for each in constants for one, other in zip(constants[0], each, strict=True)):
+    if any(
+        one is not other
+        for each in constants
+        for one, other in zip(constants[0], each, strict=True)
+    ):
         raise NotRolledError("an array that a function inside of it closed over changes")
 
 
@@ -209,14 +211,16 @@ def _sort_outputs(turn: Turn, level: Level) -> None:
     used = {name for name in outside if not levels.is_literal(name)}
     carried = {slot.name for slot in turn.slots}
     for names in zip(*turn.names, strict=True):
-        if any(name in used for name in names[:-1]) or (names[-1] in used and not _is_plain(names[0])):
+        if any(name in used for name in names[:-1]) or (
+            names[-1] in used and not _is_plain(names[0])
+        ):
             turn.outputs.append(names[0])
         elif names[-1] in used and names[0] not in carried:
             turn.kept.append(names[0])
 
 
 def _is_plain(name: Any) -> bool:
-    return not jax.dtypes.issubdtype(name.aval.dtype, jax.dtypes.extended)
+    return not jax.numpy.issubdtype(name.aval.dtype, jax.dtypes.extended)
 
 
 def _done(runner: Any, equation: Any, inputs: list[Any], now: dict[Any, Any]) -> list[Any]:
@@ -267,7 +271,9 @@ def _sliced(equation: Any, operand: Any, begin: Any) -> Any:
 
 def _padded(equation: Any, inputs: list[Any], config: Any) -> Any:
     """A pad whose widths change: the operand, put into an array of the padding."""
-    if any(interior or low < 0 or high < 0 for low, high, interior in equation.params["padding_config"]):
+    if any(
+        interior or low < 0 or high < 0 for low, high, interior in equation.params["padding_config"]
+    ):
         raise NotRolledError("it pads in another way in each turn")
     operand, padding = inputs
     begin = [config[i, 0] for i in range(config.shape[0])]

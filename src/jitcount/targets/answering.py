@@ -63,7 +63,7 @@ def _results(made: Any, inputs: list[tuple[str, list[int]]] | None) -> bytes:
     results = run_here(made, [_random(numbers, dtype, shape) for dtype, shape in inputs])
     # As bytes: NumPy's files know nothing of bfloat16.
     flat = [(str(each.dtype), np.frombuffer(each.tobytes(), np.uint8)) for each in results]
-    named = {f"{number} {dtype}": each for number, (dtype, each) in enumerate(flat)}
+    named: dict[str, Any] = {f"{number} {dtype}": each for number, (dtype, each) in enumerate(flat)}
     np.savez(written, **named)
     return written.getvalue()
 

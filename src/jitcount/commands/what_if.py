@@ -16,17 +16,21 @@ import msgspec
 import numpy as np
 
 from jitcount._jax import settings
+from jitcount._jax.levels import count
 from jitcount._jax.lowering import lowered_bytes
 from jitcount.numerics.units import gamma
 from jitcount.observe.muting import muted
-from jitcount.profile.result import AsScan, Measured
+from jitcount.profile.result import AsScan, Measured, Profile
 from jitcount.profile.rolling import NotRolledError, as_function, rolled
-from jitcount.targets.names import topology
+from jitcount.profile.unrolled import keeper
+from jitcount.show.progress import progress
+from jitcount.targets.names import parse, topology
 from jitcount.targets.process import CompilerProcess
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from jitcount.explain.compile import Compile
     from jitcount.profile.loops import Found
     from jitcount.profile.result import Loop
     from jitcount.profile.unrolled import Kept
@@ -41,11 +45,34 @@ _LOOPS = 3
 _LONG_S = 5.0
 _PAIRS = 3
 
-# Less than that apart is the same.
-_APART = 0.1
+# For one compile; a compiler that takes longer is ended.
+_TIMEOUT_S = 1800.0
 
 
-class Measuring:
+def measure_loops(targets: Sequence[str]) -> dict[Loop, Loop]:
+    """Measure the loops of the programs that were kept; each by what it was before."""
+    programs = keeper.programs
+    measuring = _Measuring([parse(target) for target in targets], _TIMEOUT_S)
+    total = sum(len(program.loops[:_LOOPS]) for program in programs)
+    try:
+        with progress("as jax.lax.scan", total) as step:
+            return measuring.measure(programs, step)
+    finally:
+        measuring.close()
+
+
+def with_scans(compiles: Sequence[Compile], measured: dict[Loop, Loop]) -> list[Compile]:
+    """Compiles, with what was measured of their loops."""
+    return [_with_scans(each, measured) if each.loops else each for each in compiles]
+
+
+def _with_scans(compiled: Compile, measured: dict[Loop, Loop]) -> Compile:
+    loops = tuple(measured.get(loop, loop) for loop in compiled.loops)
+    profile = msgspec.structs.replace(compiled.profile or Profile(), loops=loops)
+    return msgspec.structs.replace(compiled, profile=profile)
+
+
+class _Measuring:
     """Measures the loops of some programs; one process for each compiler."""
 
     def __init__(self, targets: Sequence[Target], timeout: float) -> None:
@@ -66,15 +93,15 @@ class Measuring:
 
         Args:
             programs: those that were kept.
-            tell: is told what is being measured.
+            tell: is told what has been measured.
         """
         found: dict[Loop, Loop] = {}
         for program in programs:
             for loop, places in program.loops[:_LOOPS]:
                 if loop not in found:
-                    tell(str(loop.call_site))
                     as_scan = self._as_scan(program, places)
                     found[loop] = msgspec.structs.replace(loop, as_scan=as_scan)
+                tell(str(loop.call_site))
         return found
 
     def _as_scan(self, program: Kept, places: list[Found]) -> AsScan:
@@ -105,7 +132,7 @@ class Measuring:
                 continue
             measured.append(Measured(compiler=name, unrolled_s=seconds[0], scan_s=seconds[1]))
             if name == HERE:
-                values = compare(*map(_read, results), operations=len(jaxpr.eqns))
+                values = compare(*map(_read, results), operations=count(jaxpr.jaxpr))
                 if not values:
                     return AsScan(reason="as a scan it computed something else")
         return AsScan(measured=tuple(measured), values=values)
@@ -153,7 +180,7 @@ class Measuring:
 
 def _physical(aval: Any) -> tuple[str, list[int]]:
     """Dtype and shape as a compiler has them: a random key is some whole numbers."""
-    if jax.dtypes.issubdtype(aval.dtype, jax.dtypes.prng_key):
+    if jax.numpy.issubdtype(aval.dtype, jax.dtypes.prng_key):
         aval = jax.eval_shape(jax.random.key_data, jax.ShapeDtypeStruct(aval.shape, aval.dtype))
     return str(aval.dtype), list(aval.shape)
 
@@ -183,17 +210,3 @@ def _is_near(one: np.ndarray, other: np.ndarray, operations: int) -> bool:
     kind = {"complex64": "float32", "complex128": "float64"}.get(str(one.dtype), str(one.dtype))
     bound = 2 * gamma(operations, kind) * scale
     return bool(np.all(np.abs(wide - wide_other)[is_number] <= bound))
-
-
-def advice(as_scan: AsScan) -> str:
-    """What the figures say; nothing where compilers disagree."""
-    ratios = [each.scan_s / each.unrolled_s for each in as_scan.measured if each.unrolled_s]
-    if not ratios:
-        return ""
-    if max(ratios) < 1 - _APART:
-        return "a scan compiles faster"
-    if min(ratios) > 1 + _APART:
-        return "a scan compiles slower: keep the loop"
-    if max(ratios) <= 1 + _APART and min(ratios) >= 1 - _APART:
-        return "a scan changes little: keep the loop"
-    return ""

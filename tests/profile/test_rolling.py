@@ -1,0 +1,98 @@
+"""A program with its loops rolled up computes what it did before."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jitcount.profile.loops import find, with_places
+from jitcount.profile.rolling import NotRolledError, as_function, rolled
+from tests.profile import test_loops
+from tests.profile.random_programs import arguments, random_program, transformed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+X, WS = test_loops.X, test_loops.WS
+
+
+def each_rolled(f: Callable[..., Any], *given: Any) -> Iterator[tuple[list[Any], list[Any]]]:
+    """For each loop of a program, what it computes as it is and with that loop as a scan."""
+    jaxpr = jax.jit(f).trace(*given).jaxpr
+    leaves = jax.tree.leaves(given)
+    before = jax.jit(as_function(jaxpr))(*leaves)
+    for _, places in with_places(find(jaxpr)):
+        as_scan = jax.jit(rolled(jaxpr, places))
+        text = str(as_scan.trace(*leaves).jaxpr)
+        assert "scan[" in text
+        assert text != str(jaxpr)
+        yield before, as_scan(*leaves)
+
+
+def require_same(before: list[Any], after: list[Any]) -> None:
+    for one, other in zip(before, after, strict=True):
+        assert (one.shape, one.dtype) == (other.shape, other.dtype)
+        assert np.asarray(one).tobytes() == np.asarray(other).tobytes()
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        test_loops.by_while,
+        test_loops.by_comprehension,
+        test_loops.by_generator,
+        test_loops.by_rows_of_an_array,
+        test_loops.by_two_carries,
+        test_loops.by_jit_inside,
+        test_loops.by_checkpoint,
+        test_loops.by_scan_inside,
+        test_loops.in_a_scan,
+        test_loops.of_random_numbers,
+    ],
+)
+def test_the_same_bits_however_a_loop_is_written(f: Callable[..., Any]) -> None:
+    rng = np.random.default_rng(0)
+    ws = [rng.normal(size=(8, 8)).astype(np.float32) for _ in range(6)]
+    x = rng.normal(size=X.shape).astype(np.float32)
+    pairs = list(each_rolled(f, x, ws))
+    assert len(pairs) == 1
+    require_same(*pairs[0])
+
+
+@pytest.mark.parametrize(
+    ("f", "ulps"), [(test_loops.by_while, 0), (test_loops.by_rows_of_an_array, 4)]
+)
+def test_a_gradient_computes_the_same(f: Callable[..., Any], ulps: int) -> None:
+    rng = np.random.default_rng(0)
+    ws = [rng.normal(size=(8, 8)).astype(np.float32) / 4 for _ in range(6)]
+    loss = jax.value_and_grad(lambda ws, x: f(x, ws).sum())
+    ((before, after),) = each_rolled(loss, ws, X)
+    for one, other in zip(before, after, strict=True):
+        np.testing.assert_array_max_ulp(one, other, maxulp=ulps)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_loops_compute_the_same(seed: int) -> None:
+    chance = random.Random(seed)  # noqa: S311 (nothing secret)
+    written = random_program(chance, 1)
+    f = transformed(chance, written.function())
+    given = arguments(chance)
+    for before, after in each_rolled(f, *given):
+        for one, other in zip(before, after, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-4)
+
+
+def test_what_prints_is_not_rolled_up() -> None:
+    def f(x: Any) -> Any:
+        for i in range(5):
+            x = jnp.sin(x) * i
+            jax.debug.print("{}", x)
+        return x
+
+    with pytest.raises(NotRolledError, match=r"^it does more than compute: debug_\w+$"):
+        list(each_rolled(f, X))

@@ -209,12 +209,13 @@ def test_cholesky_of_a_complex_matrix_in_parts() -> None:
     close(np.tril(real + 1j * imaginary), np.linalg.cholesky(value), **TOLD)
 
 
-def test_lu_of_a_block() -> None:
+@pytest.mark.parametrize("name", ["LuDecompositionBlock", "LuRealDecompositionBlock"])
+def test_lu_of_a_block(name: str) -> None:
     value = normal(7, 5)
     text = module(
         "(f32[7,5]{1,0:T(8,128)}, s32[5]{0}, s32[7]{0})",
         "f32[7,5]{1,0:T(8,128)}",
-        target="LuDecompositionBlock",
+        target=name,
     )
     both, pivots, order = run(text, value)
     assert order.tolist() == order_of(pivots, 7).tolist()

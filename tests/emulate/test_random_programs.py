@@ -7,7 +7,9 @@ programs that a compiler wrote, without the compiler of a target.
 
 from __future__ import annotations
 
+import os
 import random
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -17,7 +19,11 @@ import pytest
 from jax import lax
 
 from jitcount._jax.lowering import optimised_text
+from jitcount.emulate.arithmetic import EXACT
+from jitcount.emulate.as_if import emulated
+from jitcount.emulate.emulating import Emulator
 from jitcount.emulate.translating import translate
+from jitcount.targets.names import parse
 from tests.emulate.cases import QUICKLY
 
 if TYPE_CHECKING:
@@ -175,3 +181,36 @@ def test_random_programs_compute_the_same(seed: int, run_text: Run) -> None:
 def test_each_step_computes_the_same(run_text: Run) -> None:
     """So that none of them depends on chance."""
     _check([[(name, 0, 0, number)] for name in STEPS for number in (1, 2)], _SHAPES, run_text)
+
+
+# Ten programs each; `nox -s attack` runs three hundred of them for each target.
+_SEEDS = range(100, 130 if os.environ.get("JITCOUNT_ATTACK") == "full" else 102)
+_TARGETS = [
+    pytest.param(target, marks=pytest.mark.aot(target), id=target)
+    for target in ("tpu:v5e", "cuda:h100")
+]
+
+
+@pytest.mark.parametrize("target", _TARGETS)
+@pytest.mark.parametrize("seed", _SEEDS)
+def test_with_exact_products_a_targets_program_computes_what_the_cpus_does(
+    seed: int, target: str
+) -> None:
+    rng = random.Random(seed)  # noqa: S311 (chance, not secrets)
+    programs = [[_step(rng) for _ in range(rng.randint(2, 4))] for _ in range(10)]
+    shapes = [(rng.randint(1, 9), rng.randint(1, 140)) for _ in range(2)]
+    numbers = np.random.default_rng(seed)
+    given = [numbers.uniform(-1, 1, shape).astype(np.float32) for shape in shapes]
+
+    def f(x: Any, y: Any) -> list[Any]:
+        return [made for program in programs for made in _run(program, x, y)]
+
+    wanted = jax.jit(f)(*given)
+    exact = replace(Emulator.of(parse(target), 600.0), arithmetic=EXACT)
+    with emulated(exact) as emulation:
+        found = jax.jit(f)(*given)
+    assert [program.reason for program in emulation.programs] == [""]
+    steps = [(i, step) for i, program in enumerate(programs) for step in program]
+    for step, one, other in zip(steps, found, wanted, strict=True):
+        message = f"{step} of {programs[step[0]]}"
+        np.testing.assert_allclose(one, other, 1e-4, 1e-5, err_msg=message)

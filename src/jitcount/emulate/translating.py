@@ -66,8 +66,8 @@ class Translation:
     def __post_init__(self) -> None:
         self.places = Places(self.module.tables)
 
-    def run(self, writer: Writer, name: str, arguments: Sequence[Values]) -> Values:
-        """Write a computation's operations here, for arguments."""
+    def run(self, writer: Writer, name: str, arguments: Sequence[Values], root: str = "") -> Values:
+        """Write a computation's operations here, for arguments; it gives its root, or another."""
         computation = self.module.computations[name]
         found: dict[str, Values] = {}
         for instruction in computation.instructions:
@@ -76,7 +76,7 @@ class Translation:
             else:
                 operands = [found[operand] for operand in instruction.operands]
                 found[instruction.name] = self.write(writer, instruction, operands)
-        return found[computation.root.name]
+        return found[root or computation.root.name]
 
     def write(self, writer: Writer, instruction: Instruction, operands: list[Values]) -> Values:
         """Write one operation by the rule for its opcode."""

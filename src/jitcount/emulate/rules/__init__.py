@@ -16,6 +16,7 @@ from jitcount.emulate.rules import (
     others,
     products,
     reducing,
+    sorting,
 )
 
 __all__ = [
@@ -34,4 +35,5 @@ __all__ = [
     "others",
     "products",
     "reducing",
+    "sorting",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jitcount.emulate.rules.custom_calls import call
-from jitcount.emulate.rules.reducing import top_k
+from jitcount.emulate.rules.sorting import top_k
 from jitcount.emulate.shapes import Shape
 
 if TYPE_CHECKING:

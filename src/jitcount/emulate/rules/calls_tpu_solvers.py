@@ -50,7 +50,7 @@ def _cholesky(
     return _as_given(instruction, _parts(writer, made))
 
 
-@call("LuDecompositionBlock")
+@call("LuDecompositionBlock", "LuRealDecompositionBlock", "LuComplexDecompositionBlock")
 def _lu(
     translation: Translation, writer: Writer, instruction: Instruction, operands: list[Value]
 ) -> Values:

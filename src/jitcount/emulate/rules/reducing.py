@@ -1,4 +1,4 @@
-"""Operations that make one element of many: reductions, windows, sorts."""
+"""Operations that make one element of many: reductions and windows."""
 
 from __future__ import annotations
 
@@ -129,54 +129,3 @@ def _select_and_scatter(
         writer.region([scalar, scalar], translation.apply(scatter)),
     ]
     return writer.op("select_and_scatter", operands, instruction.shape.of(), how, regions)
-
-
-@rule("sort")
-def _sort(
-    translation: Translation, writer: Writer, instruction: Instruction, operands: list[Value]
-) -> Values:
-    """Ties are kept in order: a target that does not promise so may give another order."""
-    (axis,) = instruction.numbers("dimensions")
-    (applied,) = instruction.called("to_apply")
-    scalars = [each.shape.of(extents=()) for each in operands for _ in range(2)]
-    region = writer.region(scalars, translation.apply(applied))
-    shapes = [each.shape.of() for each in operands]
-    how = f"dimension = {axis} : i64, is_stable = true"
-    made = writer.ops("sort", operands, shapes, how, [region])
-    return made[0] if isinstance(instruction.shapes, Shape) else tuple(made)
-
-
-@rule("topk")
-def _top_k(
-    translation: Translation, writer: Writer, instruction: Instruction, operands: list[Value]
-) -> Values:
-    (k,) = instruction.numbers("k")
-    largest = instruction.attributes.get("largest", "true") == "true"
-    return top_k(writer, operands[0], k, largest=largest)
-
-
-def top_k(writer: Writer, value: Value, k: int, *, largest: bool = True) -> Values:
-    """The largest along the last axis, and where they stand; of equals the first."""
-    axis = len(value.shape.extents) - 1
-    places = writer.op("iota", [], value.shape.of("s32"), f"iota_dimension = {axis} : i64")
-    direction = "GT" if largest else "LT"
-    kind = "TOTALORDER" if value.shape.element[0] in "fb" else "SIGNED"
-    kind = "UNSIGNED" if value.shape.element.startswith("u") else kind
-    how = (
-        f"compare_type = #stablehlo<comparison_type {kind}>, "
-        f"comparison_direction = #stablehlo<comparison_direction {direction}>"
-    )
-    scalar, place = value.shape.of(extents=()), Shape("s32", ())
-    region = writer.region(
-        [scalar, scalar, place, place],
-        lambda inner, given: [inner.op("compare", given[:2], Shape("pred", ()), how)],
-    )
-    made = writer.ops(
-        "sort",
-        [value, places],
-        [value.shape.of(), places.shape],
-        f"dimension = {axis} : i64, is_stable = true",
-        [region],
-    )
-    limits = (*value.shape.extents[:-1], k)
-    return tuple(writer.slice(each, limits) for each in made)

@@ -61,6 +61,8 @@ def test_the_picture_goes_from_left_to_right() -> None:
 
 DOORS = {
     ("recorder/log.py", "show"): "print(log) needs a table",
+    ("explain/compile.py", "show"): "a notebook shows a compile",
+    ("ledger/compared.py", "show"): "a notebook shows a comparison",
     ("emulate/result.py", "show"): "print(emulation) needs one too",
     ("emulate/shares.py", "show"): "the same",
     ("recorder/record.py", "show"): "who waits for a target's compiler may want a progress bar",

@@ -8,7 +8,7 @@ or from when the program itself imports JAX, so that later it can be said what h
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from jitcount._after_jax import after_import_of_jax
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from jitcount.emulate.result import Emulation
     from jitcount.explain.causes import Cause
     from jitcount.explain.compile import Compile
+    from jitcount.ledger.comparing import compare
     from jitcount.problem import cache_independent_count
     from jitcount.recorder.guard import RecompileError, freeze, max_compiles
     from jitcount.recorder.log import CompileLog
@@ -32,6 +33,7 @@ __all__ = [
     "RecompileError",
     "as_if",
     "cache_independent_count",
+    "compare",
     "freeze",
     "max_compiles",
     "record",
@@ -46,6 +48,7 @@ _HOMES = {
     "RecompileError": "recorder.guard",
     "as_if": "emulate.as_if",
     "cache_independent_count": "problem",
+    "compare": "ledger.comparing",
     "freeze": "recorder.guard",
     "max_compiles": "recorder.guard",
     "record": "recorder.record",
@@ -73,6 +76,20 @@ if not TYPE_CHECKING:  # a type checker would take every misspelt name for one o
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__, "__version__"})
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """``%load_ext jitcount``: adds ``%%jitcount``, which shows what a cell compiles."""
+    from jitcount.notebook import load  # noqa: PLC0415
+
+    load(shell)
+
+
+def unload_ipython_extension(shell: Any) -> None:
+    """``%unload_ext jitcount``."""
+    from jitcount.notebook import unload  # noqa: PLC0415
+
+    unload(shell)
 
 
 def _version() -> str:

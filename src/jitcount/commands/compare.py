@@ -6,17 +6,14 @@ import json
 import sys
 from typing import TYPE_CHECKING
 
-from jitcount.ledger.comparison import compare
+from jitcount.ledger.comparing import compare
 from jitcount.ledger.files import FileError
-from jitcount.ledger.ledger import read_ledger
 from jitcount.observe.visible import spelled
 from jitcount.show import markdown, terminal
 from jitcount.show.comparison_table import comparison_tables
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Sequence
-    from pathlib import Path
 
     from jitcount.ledger.compared import Comparison
 
@@ -24,14 +21,10 @@ if TYPE_CHECKING:
 def main(asked: argparse.Namespace) -> int:
     """Compare them: 1 where they differ, 2 where one cannot be read."""
     try:
-        ledgers = {
-            name: read_ledger(path)
-            for name, path in zip(_names(asked.ledgers), asked.ledgers, strict=True)
-        }
+        compared = compare(*asked.ledgers)
     except FileError as error:
         print(error, file=sys.stderr)  # noqa: T201
         return 2
-    compared = compare(ledgers)
     print(_shown(compared, asked))  # noqa: T201
     return 1 if compared.differences else 0
 
@@ -43,20 +36,3 @@ def _shown(compared: Comparison, asked: argparse.Namespace) -> str:
     if asked.markdown:
         return spelled(markdown.render(parts))
     return terminal.render(parts, colour=terminal.has_colour())
-
-
-def _names(paths: Sequence[Path]) -> list[str]:
-    """Short names that tell the files apart: stems, or paths where stems are alike.
-
-    >>> from pathlib import Path
-    >>> _names([Path("a/cpu.json"), Path("a/tpu.json")])
-    ['cpu', 'tpu']
-    >>> _names([Path("a/cpu.json"), Path("b/cpu.json"), Path("a/cpu.json")])
-    ['a/cpu.json', 'b/cpu.json', 'a/cpu.json (3)']
-    """
-    stems = [path.stem for path in paths]
-    names = stems if len(set(stems)) == len(stems) else [str(path) for path in paths]
-    return [
-        name if name not in names[:place] else f"{name} ({place + 1})"
-        for place, name in enumerate(names)
-    ]

@@ -101,6 +101,14 @@ class Compile(
         """The function with what it was given: ``"step(float32[3])"``."""
         return f"{self.function}({', '.join(self.signature)})"
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        # A room on the right: people look at what they have in hand.
+        from jitcount.show import html  # noqa: PLC0415
+        from jitcount.show.one_compile import one_compile  # noqa: PLC0415
+
+        return html.render(one_compile(self))
+
     def reasons(self) -> list[str]:
         """Why, and what to do about it, a line each, as errors and failures show it."""
         because = [f"  because: {sentence}" for sentence in sentences(self.causes)]

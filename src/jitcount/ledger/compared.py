@@ -129,6 +129,24 @@ class Comparison:
         median = statistics.median(ratios) if ratios else None
         return states.count(SAME), states.count(NEAR), median
 
+    def __str__(self) -> str:
+        # A room on the right: people look at what they have in hand.
+        from jitcount.show.comparison_table import comparison_tables  # noqa: PLC0415
+        from jitcount.show.terminal import render  # noqa: PLC0415
+
+        return render(comparison_tables(self))
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        from jitcount.show import html  # noqa: PLC0415
+        from jitcount.show.comparison_table import comparison_tables  # noqa: PLC0415
+
+        return html.render(comparison_tables(self))
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:  # noqa: FBT001, ARG002 (IPython's)
+        """What IPython shows in a terminal."""
+        printer.text(str(self))
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data, as JSON has it."""
         ledgers = {}

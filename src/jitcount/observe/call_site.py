@@ -129,7 +129,7 @@ def _describe(frame: Frame) -> CallSite:
 def site_at(filename: str, line: int, qualified_name: str) -> CallSite:
     """Name a line of source."""
     function = qualified_name.replace("<locals>.", "")
-    if (cell := _cell(filename)) is not None:
+    if (cell := cell_of(filename)) is not None:
         where = f"In [{cell}], line {line}"
         text = where if function == "<module>" else f"{where} in {function}"
     else:
@@ -137,7 +137,7 @@ def site_at(filename: str, line: int, qualified_name: str) -> CallSite:
     return CallSite(text, absolute_path(filename), line, function)
 
 
-def _cell(filename: str) -> int | None:
+def cell_of(filename: str) -> int | None:
     """The number of the notebook's cell that a file stands for; None for other files.
 
     IPython compiles each cell under a name of its own, and remembers which is which.

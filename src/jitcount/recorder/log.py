@@ -89,3 +89,14 @@ class CompileLog:
         from jitcount.show.terminal import render  # noqa: PLC0415
 
         return render(log_table(self.compiles))
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        from jitcount.show import html  # noqa: PLC0415
+        from jitcount.show.log_table import log_table  # noqa: PLC0415
+
+        return html.render(log_table(self.compiles))
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:  # noqa: FBT001, ARG002 (IPython's)
+        """What IPython shows in a terminal."""
+        printer.text(str(self))

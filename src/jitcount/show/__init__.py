@@ -1,1 +1,1 @@
-"""Shows what was found: functions that return `parts`, and one renderer a medium: `terminal`."""
+"""Shows what was found: as `parts` first, then by one renderer a medium."""

@@ -1,0 +1,97 @@
+"""Notebooks as people run them: a kernel, cells, and what they show."""
+
+import re
+from typing import Any
+
+import pytest
+
+nbclient = pytest.importorskip("nbclient")
+nbformat = pytest.importorskip("nbformat")
+pytest.importorskip("ipykernel")
+
+CELLS = [
+    """%load_ext jitcount
+import jax, numpy as np
+@jax.jit
+def step(x):
+    return 2 * x""",
+    """%%jitcount
+
+for n in (3, 4):
+    y = step(np.ones(n, np.float32))
+y.shape""",
+    """import jitcount
+with jitcount.record() as log:
+    step(np.ones(9, np.float32))
+log""",
+    "log.compiles[0]",
+    "z = %jitcount step(np.ones(11, np.float32))",
+    """%%jitcount
+step(np.ones(12, np.float32))
+1 / 0""",
+    "z.shape, y.shape",
+    "%%jitcount now\n1",
+    "%unload_ext jitcount\n%jitcount 1",
+]
+
+
+@pytest.fixture(scope="module")
+def outputs() -> list[list[Any]]:
+    """What each cell showed."""
+    cells = [nbformat.v4.new_code_cell(cell) for cell in CELLS]
+    notebook = nbformat.v4.new_notebook(cells=cells)
+    nbclient.NotebookClient(notebook, timeout=300, allow_errors=True).execute()
+    return [cell.outputs for cell in notebook.cells]
+
+
+def shown(output: Any) -> list[str]:
+    """The text of HTML, line by line, with the times taken out; of a table, its cells."""
+    html = output["data"]["text/html"].replace("</td><td", "</td> | <td")
+    text = re.sub(r"[\d.]+ (s|ms|µs)\b", "TIME", re.sub(r"<[^>]+>", "", html))
+    return [line for line in text.splitlines() if line]
+
+
+def test_a_cell_shows_its_value_and_what_it_compiled(outputs: list[list[Any]]) -> None:
+    table, value = outputs[1]
+    assert value["data"]["text/plain"] == "(4,)"
+    assert shown(table) == [
+        "2 compiles in TIME (trace TIME, lower TIME, compile TIME)",
+        "Worth fixing first",
+        "step at In [2], line 4: 1 recompile, TIME",
+        "axis 0 of x: 3 → 4",
+        "→ pad axis 0 of x to one length, or to a few (buckets)",
+        "functionsignaturetimecall sitecause",
+        "step | float32[3] | TIME | In [2], line 4 | first call of step",
+        "step | float32[4] | TIME | In [2], line 4 | axis 0 of x: 3 → 4",
+    ]
+    assert table["data"]["text/plain"].startswith("2 compiles in ")
+
+
+def test_a_log_and_a_compile_are_shown_as_html(outputs: list[list[Any]]) -> None:
+    (log,), (compiled,) = outputs[2:4]
+    assert shown(log)[-1] == "step | float32[9] | TIME | In [3], line 3 | axis 0 of x: 4 → 9"
+    assert shown(compiled)[:2] == ["step(float32[9])", "at In [3], line 3"]
+
+
+def test_a_line_has_its_value_too(outputs: list[list[Any]]) -> None:
+    (table,) = outputs[4]
+    assert shown(table)[-1] == "step | float32[11] | TIME | In [5], line 1 | axis 0 of x: 9 → 11"
+    assert outputs[6][0]["data"]["text/plain"] == "((11,), (4,))"
+
+
+def test_what_a_cell_raises_is_its_own_and_its_compiles_are_shown(
+    outputs: list[list[Any]],
+) -> None:
+    table, error = outputs[5]
+    assert shown(table)[-1] == "step | float32[12] | TIME | In [6], line 2 | axis 0 of x: 11 → 12"
+    assert (error["ename"], error["evalue"]) == ("ZeroDivisionError", "division by zero")
+
+
+def test_the_magic_refuses_what_it_does_not_take_and_can_be_taken_away(
+    outputs: list[list[Any]],
+) -> None:
+    texts = [output["text"].strip() for cell in outputs[7:] for output in cell]
+    assert texts == [
+        "UsageError: %%jitcount takes nothing beside the cell below; 'now'",
+        "UsageError: Line magic function `%jitcount` not found.",
+    ]

@@ -12,6 +12,9 @@ from jitcount.ledger.environment import environment
 from jitcount.targets.installed import is_installed
 from jitcount.targets.names import parse
 
+for _name in ("FORCE_COLOR", "GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY"):
+    os.environ.pop(_name, None)  # what is tested is not told of where the tests run
+
 
 def pytest_report_header() -> str:
     return f"backend: {environment()}"

@@ -21,6 +21,7 @@ from jitcount.show.parts import (
     Toned,
     Ulps,
     figures,
+    long_words,
     words,
 )
 from jitcount.show.text import times
@@ -63,7 +64,7 @@ def _ledgers(compared: Comparison) -> Table:
         rows.append((name, where, Count(same), *dtypes, Count(near), Ratio(median)))
     dtype = ["other dtype"] if has_dtypes else []
     heads = figures("same bits", *dtype, "within bounds", "compile time")
-    return Table(words("ledger", "where") + heads, rows)
+    return Table(words("ledger") + long_words("where") + heads, rows)
 
 
 def _has_other_dtypes(compared: Comparison) -> bool:

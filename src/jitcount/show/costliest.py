@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jitcount.explain.summing import sentences
-from jitcount.show.parts import Heading, Part, Seconds, Table, figures, long_words, words
-from jitcount.show.text import seconds, times
+from jitcount.show.parts import Heading, Part, Seconds, Table, Toned, figures, long_words, words
+from jitcount.show.text import seconds, times, tone_of_causes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ def costliest(found: Mapping[str, Sequence[Compile]], most: int) -> list[Part]:
         (
             Seconds(compiled.total_s),
             compiled.function,
-            "; ".join(sentences(compiled.causes)),
+            Toned("; ".join(sentences(compiled.causes)), tone_of_causes(compiled)),
             test,
         )
         for test, compiled in sorted(every, key=lambda pair: -pair[1].total_s)[:most]

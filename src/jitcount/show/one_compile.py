@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jitcount.explain.hotspots import is_first
-from jitcount.show.parts import Heading, Note, Part, Tone
-from jitcount.show.text import name_of, seconds
+from jitcount.show.parts import Heading, Note, Part
+from jitcount.show.text import name_of, seconds, tone_of_causes
 
 if TYPE_CHECKING:
     from jitcount.explain.compile import Compile
@@ -18,7 +17,7 @@ def one_compile(compiled: Compile) -> list[Part]:
     phases = ("trace", compiled.trace_s), ("lower", compiled.lower_s), ("XLA", compiled.compile_s)
     took = ", ".join(f"{name} {seconds(value)}" for name, value in phases)
     via = f", asked for by {compiled.via}" if compiled.via else ""
-    tone = Tone.FAINT if is_first(compiled) else Tone.DIFFERENT
+    tone = tone_of_causes(compiled)
     parts: list[Part] = [
         Heading(f"{name_of(compiled)}({arrays})"),
         Note(f"at {compiled.call_site}{via}"),

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from jitcount.show.parts import Bytes, Cell, Count, Ratio, Seconds, Share, Ulps, content_of
+from jitcount.explain.hotspots import is_first
+from jitcount.show.parts import Bytes, Cell, Count, Ratio, Seconds, Share, Tone, Ulps, content_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -114,3 +115,8 @@ def name_of(compiled: Compile) -> str:
     marks = {"eager": compiled.eager, "disk": compiled.from_disk}
     shown = ", ".join(mark for mark, is_so in marks.items() if is_so)
     return f"{compiled.function} ({shown})" if shown else compiled.function
+
+
+def tone_of_causes(compiled: Compile) -> Tone:
+    """First calls are faint; of others, what changed stands out."""
+    return Tone.FAINT if is_first(compiled) else Tone.DIFFERENT

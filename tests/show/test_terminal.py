@@ -120,6 +120,21 @@ def test_what_need_not_stand_beside_the_rest_has_its_own_line_where_a_table_is_t
     ]
 
 
+def test_a_long_path_has_a_line_of_its_own_before_that() -> None:
+    columns = words("name") + figures("time") + words("where") + long_words("why")
+    path = "a/rather/long/path.py:42 in main"
+    table = Table(columns, [("step", Seconds(0.25), path, "it is so")])
+    assert render([table], 34).splitlines() == [
+        "name     time",
+        "  where",
+        "  why",
+        "─────────────",
+        "step   250 ms",
+        f"  {path}",
+        "  it is so",
+    ]
+
+
 def test_that_line_is_broken_at_blanks_and_never_in_a_word() -> None:
     assert render([LONG], 13).splitlines()[3:] == [
         "step   250 ms",

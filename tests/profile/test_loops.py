@@ -221,6 +221,17 @@ def test_steps_per_execution_are_named() -> None:
     assert loops_in(multi_step, ws, [X]) == ()
 
 
+def test_a_turn_of_another_shape_is_none() -> None:
+    def mlp(ws: Any, x: Any) -> Any:
+        for w in ws:
+            x = jax.nn.relu(x @ w + 1)
+        return x.sum()
+
+    ws = [np.ones(shape, np.float32) for shape in [(8, 16), (16, 16), (16, 16), (16, 16), (16, 3)]]
+    assert turns_in(mlp, ws, X) == [3]
+    assert turns_in(jax.value_and_grad(mlp), ws, X) == [3]
+
+
 # --- What is none ---------------------------------------------------------------------------------
 
 

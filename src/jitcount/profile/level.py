@@ -104,20 +104,25 @@ class Level:
         first, last = repeat.within
         before = range(max(repeat.start - repeat.period, first), repeat.start)
         after = range(repeat.end, min(repeat.end + repeat.period, last))
-        parts = [Counter(self._shared(side, repeat)) & symbols for side in (before, after)]
+        sides = [self._shared(side, repeat) for side in (before, after)]
+        parts = [Counter(x for x in side or () if x in symbols) for side in sides]
         # The copies need not begin where a turn does: then the two ends are parts of one.
-        both = Counter(self._shared(before, repeat)) + Counter(self._shared(after, repeat))
-        is_one = all(many <= symbols[symbol] for symbol, many in both.items() if symbol in symbols)
+        is_one = parts[0] + parts[1] <= symbols
+        if None in sides and is_one:  # one that is of another shape
+            return repeat.copies
         return repeat.copies + (any(parts) if is_one else sum(map(bool, parts)))
 
-    def _shared(self, side: Iterable[int], repeat: Repeat) -> list[int]:
-        """The symbols of the equations beside a repeat that come from the same places."""
+    def _shared(self, side: Iterable[int], repeat: Repeat) -> list[int] | None:
+        """The symbols of the equations beside a repeat that come from the same places.
+
+        None where they are not of the same shapes.
+        """
         body = self.body(repeat)
         places = set(map(self._place, body))
         shapes = {shape for equation in body for shape in shapes_of(equation)}
         turn = [at for at in side if self._place(self.equations[at]) in places]
         is_alike = all(shapes.issuperset(shapes_of(self.equations[at])) for at in turn)
-        return [self.steps[at].symbol for at in turn] if is_alike else []
+        return [self.steps[at].symbol for at in turn] if is_alike else None
 
     def _place(self, equation: Any) -> object:
         return self._known.keys.of(levels.stack_of(equation))

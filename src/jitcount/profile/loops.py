@@ -19,9 +19,11 @@ if TYPE_CHECKING:
 
     from jitcount.profile.python_loops import PythonLoop
 
-# A scan has about so many operations of its own. Two copies must save more. So must, by far, the
-# turns of `jax.tree.map`: it also goes over a handful of arrays that happen to be of one shape.
+# A scan has about so many operations of its own: two copies must save more. A library's loop must
+# save more still: it also goes over a handful of arrays that happen to be of one shape, as
+# `jax.tree.map` does.
 _OF_A_SCAN = 8
+_OF_A_LIBRARY = 2 * _OF_A_SCAN
 _OF_A_TREE = 4 * _OF_A_SCAN
 
 _COMPREHENSION = re.compile(r"(\.<locals>)?\.<(listcomp|dictcomp|setcomp|genexpr)>")
@@ -130,8 +132,11 @@ def _loops_in(level: Level, *, is_backward: bool) -> Iterator[Found]:
 
 def _is_worth_it(loop: PythonLoop, copies: int, operations: int) -> bool:
     saved = operations * (copies - 1)
-    if is_of_jax(loop.stack[0][0]):
+    code = loop.stack[0][0]
+    if is_of_jax(code) or (copies == 2 and owner_of(code.co_filename) != "user"):
         return saved > _OF_A_TREE
+    if owner_of(code.co_filename) != "user":
+        return saved >= _OF_A_LIBRARY
     return copies > 2 or saved > _OF_A_SCAN
 
 

@@ -169,9 +169,20 @@ def of_random_numbers(x: Any, ws: Any) -> Any:
     return x
 
 
+def within_a_with(x: Any, ws: Any) -> Any:
+    with jax.named_scope("net"):
+        try:
+            for w in ws:
+                x = layer(x, w)
+        except ValueError:
+            x = x + 1
+    return x
+
+
 @pytest.mark.parametrize(
     "f",
     [
+        within_a_with,
         by_while,
         by_comprehension,
         by_generator,
@@ -271,10 +282,19 @@ def the_same_each_time(x: Any) -> Any:
     return y
 
 
+def differentiated_in_a_with(x: Any) -> Any:
+    with jax.named_scope("net"):
+        try:
+            return jax.grad(lambda x: jnp.maximum(jnp.sin(x), jnp.cos(x)).sum())(x)
+        except ValueError:
+            return x
+
+
 @pytest.mark.parametrize(
     "f",
     [
         on_one_line,
+        differentiated_in_a_with,
         by_hand,
         in_jax,
         computed_twice,

@@ -57,9 +57,9 @@ def is_backward(equation: Any) -> bool:
 
 def open_jaxpr(value: Any) -> Any:
     """The jaxpr in a parameter, without its constants; None for what is none."""
-    if isinstance(value, ClosedJaxpr):
-        return value.jaxpr
-    return value if isinstance(value, Jaxpr) else None
+    if isinstance(value, Jaxpr):  # since 0.12 it may have constants
+        return value
+    return value.jaxpr if isinstance(value, ClosedJaxpr) else None
 
 
 def inner_jaxprs(equation: Any) -> Iterator[Any]:

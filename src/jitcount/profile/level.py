@@ -13,12 +13,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jitcount._jax import levels
+from jitcount._jax.jaxprs import source_of
 from jitcount.profile.python_loops import Keys
 from jitcount.profile.repeats import OUTSIDE, Input, Repeat, Step
 from jitcount.profile.signatures import INDICES, Signatures, shapes_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+
+    from jitcount._jax.levels import Stack
 
 # They move data, and compute nothing. JAX itself makes several of them for one line: `jnp.stack`.
 _MOVES = frozenset(
@@ -63,11 +66,26 @@ class Level:
         self.jaxpr = jaxpr
         self.equations = levels.equations_in(jaxpr)
         self._known = known
+        self._traced = source_of(jaxpr)
         self.steps = list(self._steps())
 
     def body(self, repeat: Repeat) -> list[Any]:
         """The equations of one copy, the first."""
         return self.equations[repeat.start : repeat.start + repeat.period]
+
+    def stack_of(self, equation: Any) -> Stack:
+        """The stack of an equation, from the function of this level on.
+
+        Up to 0.9 JAX keeps what is around that too: a loop that calls the program is none of it.
+        """
+        stack, traced = levels.stack_of(equation), self._traced
+        if traced is None:
+            return stack
+        for depth in range(len(stack) - 1, -1, -1):
+            code = stack[depth][0]
+            if (code.co_filename, str(code.co_firstlineno)) == (traced.file, traced.line):
+                return stack[: depth + 1]
+        return stack
 
     def operations(self, repeat: Repeat) -> int:
         """How many operations a copy has, with those in bodies of its own."""

@@ -111,9 +111,10 @@ def _loops_in(level: Level, *, is_backward: bool) -> Iterator[Found]:
     def accept(repeat: Repeat) -> bool:
         if not level.is_a_loop(repeat):
             return False
-        stacks = [levels.stack_of(each) for each in level.body(repeat)]
-        next_stack = levels.stack_of(level.equations[repeat.start + repeat.period])
-        loop = loop_of(stacks, next_stack)
+        next_one = level.equations[repeat.start + repeat.period]
+        loop = loop_of(
+            [level.stack_of(each) for each in level.body(repeat)], level.stack_of(next_one)
+        )
         if loop is None or not _is_worth_it(loop, repeat.copies, level.operations(repeat)):
             return False
         sites[repeat.start, repeat.period] = _site_of(loop)

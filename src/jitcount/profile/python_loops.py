@@ -122,16 +122,23 @@ def _line_of_loop(code: CodeType, offsets: list[int]) -> int:
 @functools.lru_cache(maxsize=4096)
 def _loops_in(code: CodeType) -> tuple[tuple[int, int, int], ...]:
     """The loops of a function: the first and the last offset, and the line that each begins at."""
-    jumps = [
-        (int(each.argval), each.offset)
-        for each in dis.get_instructions(code)
-        if "JUMP" in each.opname and isinstance(each.argval, int) and each.argval < each.offset
-    ]
     found = []
-    for first, last in jumps:
+    for first, last in _jumps_back(code):
         lines = (line for start, end, line in code.co_lines() if start <= last and end > first)
         found.append((first, last, min((line for line in lines if line), default=0)))
     return tuple(found)
+
+
+def _jumps_back(code: CodeType) -> Iterator[tuple[int, int]]:
+    """From where to where a function jumps back; but not out of an `except` or a `with`."""
+    instructions = list(dis.get_instructions(code))
+    names = {each.offset: each.opname for each in instructions}
+    for at, each in enumerate(instructions):
+        if "JUMP" not in each.opname or not isinstance(each.argval, int):
+            continue
+        handled = any(x.opname == "POP_EXCEPT" for x in instructions[max(at - 4, 0) : at])
+        if each.argval < each.offset and (names.get(each.argval) == "FOR_ITER" or not handled):
+            yield each.argval, each.offset
 
 
 def _line_of_call(code: CodeType, offsets: list[int]) -> int:

@@ -28,7 +28,8 @@ class Signatures:
 
     def __init__(self) -> None:
         self._numbers: dict[object, int] = {}
-        self._bodies: dict[int, int] = {}
+        self._bodies: dict[int, tuple[Any, int]] = {}
+        """With the jaxpr itself: while it is kept, its id is no other's."""
 
     def of(self, equation: Any) -> int:
         """A number that is the same for equations that do the same."""
@@ -46,8 +47,8 @@ class Signatures:
     def of_jaxpr(self, jaxpr: Any) -> int:
         """The same for a body: what it does, and from what it computes what."""
         if id(jaxpr) not in self._bodies:
-            self._bodies[id(jaxpr)] = self._number(self._written(jaxpr))
-        return self._bodies[id(jaxpr)]
+            self._bodies[id(jaxpr)] = jaxpr, self._number(self._written(jaxpr))
+        return self._bodies[id(jaxpr)][1]
 
     def _written(self, jaxpr: Any) -> object:
         names: dict[Any, int] = {}

@@ -362,6 +362,22 @@ def bench_targets(session: nox.Session) -> None:
     run_apart(session, "targets")
 
 
+@nox.session(name="bench-profile", default=False, tags=["weekly"])
+def bench_profile(session: nox.Session) -> None:
+    """Leave out the lines that a profile blames, on the CPU and for targets; what it costs."""
+    install_compilers(session, BACKENDS["gpu"], BACKENDS["tpu"])
+    env = environment(BACKENDS["cpu"])
+    session.run("python", "benchmarks/profile_costs.py", env=env)
+    session.run("python", "benchmarks/attribution.py", *session.posargs, env=env)
+    for target in ("tpu:v5e", "cuda:h100"):
+        # Of a GPU's fusions the compiler says too little: its table is shown, and not judged.
+        codes = [0, 1] if target.startswith("cuda") else [0]
+        session.run(
+            "python", "benchmarks/attribution.py", "--target", target, *session.posargs,
+            env=env, success_codes=codes,
+        )  # fmt: skip
+
+
 # The JAX releases that are held side by side, each with a Python that has it.
 RELEASES = {
     "0.7.2": "3.11",

@@ -87,7 +87,8 @@ def _add_run(commands: Any) -> None:
         "run",
         help="run a program, then show what it compiled and why",
         usage="jitcount run [--live] [--all] [--max N] [--ledger FILE] [--target T]... "
-        "[--as-if T] [--what-if] [--redact] (SCRIPT | -m MODULE) [ARGS]...",
+        "[--as-if T] [--profile] [--what-if] [--profile-trace FILE] [--redact] "
+        "(SCRIPT | -m MODULE) [ARGS]...",
         **_ending(
             "jitcount run train.py --epochs 3",
             "jitcount run --max 20 --ledger run.json -m package.train",
@@ -109,6 +110,13 @@ def _add_run(commands: Any) -> None:
     run.add_argument(
         "--as-if", default="", metavar="T",
         help="compute as this TPU or GPU would: its compiler's programs, its roundings",
+    )  # fmt: skip
+    run.add_argument(
+        "--profile", action="store_true", help="show where the time of compiles goes, by line"
+    )
+    run.add_argument(
+        "--profile-trace", type=Path, metavar="FILE",
+        help="that, as a file that Perfetto and speedscope open",
     )  # fmt: skip
     run.add_argument(
         "--what-if", action="store_true",

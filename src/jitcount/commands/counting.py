@@ -15,13 +15,16 @@ from jitcount.explain.summing import sentences
 from jitcount.ledger.environment import Environment, environment
 from jitcount.ledger.files import FileError
 from jitcount.ledger.ledger import CaseEntry, Ledger, write_ledger
+from jitcount.ledger.writing import write_whole
 from jitcount.profile.unrolled import keeper
 from jitcount.recorder.log import CompileLog
 from jitcount.recorder.record import record
+from jitcount.show.chrome_trace import chrome_trace
 from jitcount.show.emulation_table import emulation_table
 from jitcount.show.log_table import log_table
 from jitcount.show.loops_shown import loops_shown
 from jitcount.show.parts import Note
+from jitcount.show.profile_table import profile_tables
 from jitcount.show.target_table import target_tables
 from jitcount.show.text import seconds
 from jitcount.targets.compiling import close_compilers
@@ -58,7 +61,7 @@ class Counting:
                 self._asked.target,
                 progress=True,
                 redact=self._asked.redact,
-                profile=self._asked.what_if,
+                profile=self._asked.profile or self._asked.what_if,
             )
         )
 
@@ -101,14 +104,18 @@ class Counting:
         The file comes first: whatever becomes of what is shown, it is there.
         """
         refused = self._keep() if self._asked.ledger else ""
+        if self._asked.profile_trace:
+            refused = refused or self._keep_trace()
         self._beside.say(shown(self._log, self._beside, whole=self._asked.all))
         if self._emulation is not None:
             text = self._beside.rendered(emulation_table(self._emulation))
             self._beside.say(f"\n{text}")
-        if self._asked.what_if:
+        if self._asked.profile or self._asked.what_if:
             found = with_scans(self._log.compiles, self._scans)
-            text = self._beside.rendered(loops_shown(found))
-            self._beside.say(f"\n{text}")
+            # A profile has the loops below each program.
+            parts = profile_tables(found) if self._asked.profile else loops_shown(found)
+            if parts:
+                self._beside.say(f"\n{self._beside.rendered(parts)}")
         code = 0
         if refused:
             self._beside.say(f"jitcount: {refused}")
@@ -134,6 +141,15 @@ class Counting:
         except Exception as error:  # noqa: BLE001 (JAX is half imported, or no backend starts)
             reason = " ".join(f"{type(error).__name__}: {error}".split())
             return f"{self._asked.ledger}: cannot be written: {reason}"
+        return ""
+
+    def _keep_trace(self) -> str:
+        """Write the profiles for other tools; says why that cannot be, if it cannot."""
+        try:
+            text = chrome_trace(self._log.compiles)
+            write_whole(self._asked.profile_trace, text.encode())
+        except FileError as error:
+            return str(error)
         return ""
 
     def _show_live(self, observation: Observation) -> None:

@@ -35,6 +35,9 @@ def main(asked: argparse.Namespace) -> int:
         if asked.ledger:
             asked.ledger = asked.ledger.absolute()  # wherever the script goes from here
             require_replaceable(asked.ledger, kinds.LEDGER)
+        if asked.profile_trace:
+            asked.profile, asked.profile_trace = True, asked.profile_trace.absolute()
+            require_replaceable(asked.profile_trace, kinds.TRACE)
         for target in [*asked.target, *filter(None, [asked.as_if])]:
             require_installed(parse(target))
     except (FileError, ValueError, ImportError) as error:  # of a file, or of a target

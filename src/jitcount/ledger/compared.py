@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from jitcount.ledger.growth import Growth
+
 # Where a case of one ledger stands, as seen from the first ledger that has it.
 SAME = "same"
 OTHER_DTYPE = "other dtype"
@@ -112,6 +114,9 @@ class Comparison:
     predictions: Sequence[Prediction] = ()
     """Of each real device that an emulation is there of."""
 
+    growths: Sequence[Growth] = ()
+    """Programs that have another number of operations than in the ledger before; never judged."""
+
     @property
     def names(self) -> list[str]:
         """The ledgers, in the order of each row's cells."""
@@ -161,6 +166,7 @@ class Comparison:
             }
         return {
             "ledgers": ledgers,
+            "growths": [asdict(growth) for growth in self.growths],
             "differences": [asdict(difference) for difference in self.differences],
             "cases": {row.case: self._in_each(row) for row in self.rows},
             "predictions": [asdict(prediction) for prediction in self.predictions],

@@ -23,6 +23,7 @@ from jitcount.ledger.compared import (
 )
 from jitcount.ledger.counts import counts_text
 from jitcount.ledger.findings import findings, share_of_bound, verdicts
+from jitcount.ledger.growth import growths
 from jitcount.ledger.predictions import predictions
 from jitcount.numerics.arrays import decode, parts
 from jitcount.numerics.expected import EXACT
@@ -60,7 +61,8 @@ def compare(ledgers: Mapping[str, Ledger]) -> Comparison:
         rows.append(_row(case, entries, judged, wrong))
     differences += _missing(ledgers, cases)
     where = {name: str(ledger.environment) for name, ledger in ledgers.items()}
-    return Comparison(where, differences, rows, _changed(ledgers), predictions(ledgers))
+    changed = _changed(ledgers)
+    return Comparison(where, differences, rows, changed, predictions(ledgers), growths(ledgers))
 
 
 def _missing(ledgers: Mapping[str, Ledger], cases: Collection[str]) -> list[Difference]:

@@ -6,3 +6,4 @@ from typing import Final
 
 LEDGER: Final = "jitcount ledger"
 BUDGET: Final = "jitcount budget"
+TRACE: Final = "jitcount trace"

@@ -32,7 +32,7 @@ NO_ORIGIN = Origin(UNKNOWN_SITES)
 _WRAPPERS = frozenset(
     {"api.py", "api_util.py", "array_methods.py", "core.py", "custom_derivatives.py",
      "linear_util.py", "pjit.py", "profiler.py", "source_info_util.py", "traceback_util.py",
-     "util.py", "ad.py", "batching.py", "mlir.py", "partial_eval.py", "pxla.py"}
+     "ufunc_api.py", "util.py", "ad.py", "batching.py", "mlir.py", "partial_eval.py", "pxla.py"}
 )  # fmt: skip
 
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from jitcount.profile.origin import Origin
+    from jitcount.profile.result import Loop
 
 _logger = logging.getLogger("jitcount")
 
@@ -37,6 +38,40 @@ class _Lowered:
 
     draft: Draft
     deep: DeepStacks
+    reader: threading.Thread | None = None
+    """Reads the program while XLA compiles it."""
+
+    def is_read(self) -> None:
+        """Wait until it has been read."""
+        if self.reader is not None:
+            self.reader.join()
+            self.reader = None
+
+
+def _look_at(lowered: _Lowered, jaxpr: Any, text: str) -> None:
+    """Read a program, as JAX traced and lowered it."""
+    try:
+        if jaxpr is None:
+            lowered.draft.notes.append("JAX's frames do not show the jaxpr")
+        else:
+            lowered.draft.jaxpr = _origins(equations(jaxpr), lowered.deep)
+            lowered.draft.loops = _loops(lowered.draft, jaxpr)
+        look_at_lowered(lowered.draft, lowered.deep, text)
+    except Exception:  # observing must never fail the user's program
+        _logger.debug("could not read a program", exc_info=True)
+        lowered.draft.notes.append("the program could not be read: its operations are not known")
+
+
+_keeping = threading.Lock()
+
+
+def _loops(draft: Draft, jaxpr: Any) -> tuple[Loop, ...]:
+    try:
+        with _keeping:  # some are kept for later, in one place
+            return unrolled_loops(jaxpr)
+    except Exception as error:  # noqa: BLE001 (the rest of the profile is there)
+        draft.notes.append(f"no loops were looked for: {type(error).__name__}: {error}")
+        return ()
 
 
 @dataclass(slots=True)
@@ -70,18 +105,14 @@ class Profiler:
 
     def end_lowering(self, traced: dict[Origin, float] | None, frame: FrameType) -> _Lowered:
         """A program was lowered: look at it while JAX holds it."""
-        draft, deep = Draft(trace=traced or {}), DeepStacks()
-        jaxpr = _jax.lowered_jaxpr(frame)
-        if jaxpr is None:
-            draft.notes.append("JAX's frames do not show the jaxpr")
-        else:
-            draft.jaxpr = _origins(equations(jaxpr), deep)
-            try:
-                draft.loops = unrolled_loops(jaxpr)
-            except Exception as error:  # noqa: BLE001 (the rest of the profile is there)
-                draft.notes.append(f"no loops were looked for: {type(error).__name__}: {error}")
-        look_at_lowered(draft, deep, _jax.lowered_text(frame))
-        return _Lowered(draft, deep)
+        lowered = _Lowered(Draft(trace=traced or {}), DeepStacks())
+        jaxpr, text = _jax.lowered_jaxpr(frame), _jax.lowered_text(frame)
+        # XLA compiles meanwhile, and does not need the interpreter.
+        lowered.reader = threading.Thread(
+            target=_look_at, args=(lowered, jaxpr, text), name="jitcount reader", daemon=True
+        )
+        lowered.reader.start()
+        return lowered
 
     def begin_compile(self, _frame: FrameType) -> _Watched:
         """XLA begins: watch it, unless another compile is under way."""
@@ -110,6 +141,7 @@ class Profiler:
             if begun in self._under_way:
                 self._under_way.remove(begun)
             events = self._events(begun)
+        lowered.is_read()
         executable = _jax.compiled_executable(frame)
         if executable is not None:
             draft_of_executable(lowered.draft, lowered.deep, executable, events)

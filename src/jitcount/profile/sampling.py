@@ -20,10 +20,11 @@ if TYPE_CHECKING:
 
     from jitcount.profile.places import Stack
 
-# A look costs some ten microseconds: a hundredth of the time, or less where a trace takes long.
-_OFTEN_S = 0.001
-_SELDOM_S = 0.005
-_LONG_S = 0.1
+# A look costs some ten microseconds, and the thread that traces waits for it.
+_EVERY_S = 0.004
+
+# The looker looks on for a while when nothing is traced: to be woken costs a short trace more.
+_IDLE_LOOKS = 250
 
 Codes = tuple[tuple["CodeType", int], ...]
 
@@ -35,7 +36,6 @@ class _Tracing:
     since: float
     """When the last sample was taken, or the first trace began."""
 
-    began: float
     samples: list[tuple[Codes, float]] = field(default_factory=list)
     marks: list[int] = field(default_factory=list)
     """For each trace under way, how many samples there were when it began."""
@@ -48,6 +48,7 @@ class Sampler:
         self._tracing: dict[int, _Tracing] = {}
         self._changed = threading.Condition()
         self._looker: threading.Thread | None = None
+        self._is_waiting = False
 
     def begin(self) -> None:
         """A trace begins in this thread, perhaps within another."""
@@ -55,14 +56,15 @@ class Sampler:
         with self._changed:
             under_way = self._tracing.get(here)
             if under_way is None:
-                under_way = self._tracing[here] = _Tracing(now, now)
+                under_way = self._tracing[here] = _Tracing(now)
             under_way.marks.append(len(under_way.samples))
             if self._looker is None or not self._looker.is_alive():  # a fork leaves it behind
                 self._looker = threading.Thread(
                     target=self._look, name="jitcount sampler", daemon=True
                 )
                 self._looker.start()
-            self._changed.notify_all()
+            if self._is_waiting:
+                self._changed.notify_all()
 
     def end(self) -> dict[Stack, float]:
         """The innermost trace of this thread has ended: seconds by stack."""
@@ -86,19 +88,28 @@ class Sampler:
             self._tracing.clear()
 
     def _look(self) -> None:
-        """The life of the thread that looks; it waits while nothing is traced."""
+        """The life of the thread that looks; it waits while nothing is traced for long."""
+        idle = 0
         while True:
-            with self._changed:
-                if not self._changed.wait_for(lambda: self._tracing, timeout=60.0):
-                    self._looker = None
-                    return
-                longest = max(time.perf_counter() - each.began for each in self._tracing.values())
-            time.sleep(_OFTEN_S if longest < _LONG_S else _SELDOM_S)
-            self._take()
+            time.sleep(_EVERY_S)
+            if self._tracing:
+                idle = 0
+                self._take()
+                continue
+            idle += 1
+            if idle > _IDLE_LOOKS:
+                with self._changed:
+                    self._is_waiting = True
+                    is_wanted = self._changed.wait_for(lambda: self._tracing, timeout=60.0)
+                    self._is_waiting = False
+                    if not is_wanted:
+                        self._looker = None
+                        return
+                idle = 0
 
     def _take(self) -> None:
         frames = sys._current_frames()  # noqa: SLF001 (documented, for just this)
-        seen = {thread: _codes(frames.get(thread)) for thread in tuple(self._tracing)}
+        seen = {thread: _codes(frames.get(thread)) for thread in tuple(self._tracing.copy())}
         frames.clear()  # this thread's own frame is in there: a cycle that would keep them all
         with self._changed:
             now = time.perf_counter()

@@ -33,6 +33,8 @@ _LEGEND = (
     "= the first ledger's bits   ≈ within the bounds, so many ulps away   ✗ a difference",
     "– unsupported there   × seconds of compiles against the first ledger's, never judged",
 )
+_MOST_GROWTHS = 10
+
 _LEGEND_OF_DTYPES = "int64 and the like: the first ledger's numbers, but of that dtype"
 
 
@@ -44,10 +46,21 @@ def comparison_tables(compared: Comparison) -> list[Part]:
     parts.append(_ledgers(compared))
     parts += [Note(str(prediction)) for prediction in compared.predictions]
     parts += _changed(compared)
+    parts += _growths(compared)
     if any(cell.figures for row in compared.rows for cell in row.cells):
         parts.append(_figures(compared))
     legend = [*_LEGEND, _LEGEND_OF_DTYPES] if _has_other_dtypes(compared) else _LEGEND
     return [*parts, _matrix(compared), *map(Note, legend)]
+
+
+def _growths(compared: Comparison) -> list[Part]:
+    if not compared.growths:
+        return []
+    shown = compared.growths[:_MOST_GROWTHS]
+    more = len(compared.growths) - len(shown)
+    rest = [Note(f"and {times(more, 'other program')}", depth=1)] if more else []
+    heading = "Programs with other operations than in the ledger before"
+    return [Heading(heading), *(Note(str(each), depth=1) for each in shown), *rest]
 
 
 def _headline(compared: Comparison) -> str:

@@ -1,0 +1,134 @@
+"""Where the time of compiles goes: by program and line, then the whole run by line."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jitcount.profile.summing import over_all
+from jitcount.show.loops_shown import loop_notes
+from jitcount.show.parts import (
+    Cell,
+    Count,
+    Heading,
+    Note,
+    Part,
+    Row,
+    Seconds,
+    Table,
+    figures,
+    words,
+)
+from jitcount.show.text import seconds, size, times
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from jitcount.explain.compile import Compile
+    from jitcount.profile.result import Line, Profile
+
+_MOST_PROGRAMS = 5
+_MOST_LINES = 10
+_MOST_CONSTANTS = 3
+
+# A part of a line is worth a row where it is so much of it, and not all.
+_WORTH_A_ROW = 0.1
+
+ESTIMATE = "rest ~: an estimate, by operations: lowering, XLA's passes, what else names no line"
+
+
+def profile_tables(compiles: Sequence[Compile]) -> list[Part]:
+    """The costliest programs, each by line, then all of them; nothing without a profile."""
+    found = [compiled for compiled in compiles if compiled.profile is not None]
+    if not found:
+        return []
+    ranked = sorted(found, key=lambda compiled: -compiled.total_s)
+    parts: list[Part] = []
+    for compiled in ranked[:_MOST_PROGRAMS]:
+        parts += _program(compiled)
+    if len(ranked) > 1:
+        if cheaper := ranked[_MOST_PROGRAMS:]:
+            rest = seconds(sum(compiled.total_s for compiled in cheaper))
+            parts.append(Note(f"… and {times(len(cheaper), 'cheaper program')}, {rest} together"))
+        parts.append(Heading(f"What took longest over all {times(len(found), 'compile')}"))
+        parts.append(_table(over_all(found), {}, "seen"))
+    parts.append(Note(ESTIMATE))
+    return parts
+
+
+def _program(compiled: Compile) -> list[Part]:
+    profile = compiled.profile
+    if profile is None:
+        return []
+    phases = ", ".join(f"{phase.name} {seconds(phase.seconds)}" for phase in profile.phases)
+    on = {name: found for name, found in compiled.on.items() if found.profile is not None}
+    targets = "".join(f"; on {name} {seconds(each.compile_s)}" for name, each in on.items())
+    heading = f"{compiled.function}: {seconds(compiled.total_s)} ({phases}){targets}"
+    by_target = {
+        name: {(line.file, line.line): line for line in each.lines} for name, each in on.items()
+    }
+    notes = [*_findings(profile), *map(Note, profile.notes)]
+    for name, each in on.items():
+        notes += [Note(f"{name}: {note}") for note in (each.profile and each.profile.notes) or ()]
+    passes = [part for phase in profile.phases for part in phase.inside]
+    if passes:
+        longest = ", ".join(f"{part.name} {seconds(part.seconds)}" for part in passes)
+        notes.append(Note(f"the longest passes: {longest}"))
+    table = _table(profile.lines, by_target, "where the time goes")
+    return [Heading(heading), table, *notes]
+
+
+Lines = dict[tuple[str, int], "Line"]
+
+
+def _table(lines: Sequence[Line], by_target: dict[str, Lines], name: str) -> Table:
+    users = [line for line in lines if line.is_attributed]
+    shown = users[:_MOST_LINES]
+    rows: list[Row] = []
+    for line in shown:
+        rows.append(_row(line, f"{line.call_site}", by_target))
+        rows += [
+            _row(part, f"  of it: {part.part}", {}, 2 * len(by_target))
+            for part in line.inside
+            if _WORTH_A_ROW * line.total_s < part.total_s < line.total_s
+        ]
+    rows += [_row(line, str(line.call_site), by_target) for line in lines if not line.is_attributed]
+    left_out = ""
+    if more := users[_MOST_LINES:]:
+        rest = seconds(sum(line.total_s for line in more))
+        left_out = f"… and {times(len(more), 'cheaper line')}, {rest} together"
+    there = [column for target in by_target for column in (target, "rest ~")]
+    names = ("trace", "XLA", "rest ~", *there, "operations")
+    return Table(words(name, "calls") + figures(*names), rows, left_out)
+
+
+def _row(line: Line, name: str, by_target: dict[str, Lines], empty: int = 0) -> Row:
+    there: list[Cell] = []
+    for lines in by_target.values():
+        found = lines.get((line.file, line.line))
+        there += [Seconds(None)] * 2 if found is None else _both(found)
+    cells: list[Cell] = [_spent(line.trace_s), _spent(line.compile_s), _spent(line.share_s)]
+    count: Cell = Count(line.operations) if line.operations else ""
+    return (name, line.calls, *cells, *there, *[""] * empty, count)
+
+
+def _both(line: Line) -> list[Cell]:
+    """What was measured on a target, and the estimate."""
+    return [_spent(line.compile_s), _spent(line.share_s)]
+
+
+def _spent(value: float) -> Seconds:
+    """Nothing is not worth a figure."""
+    return Seconds(value or None)
+
+
+def _findings(profile: Profile) -> list[Note]:
+    """What stands out: unrolled loops, large constants."""
+    found = [note for loop in profile.loops for note in loop_notes(loop)]
+    for each in profile.constants[:_MOST_CONSTANTS]:
+        what = (
+            f"a constant inside the program: {each.type}, {size(each.bytes)}, at {each.call_site}"
+        )
+        found.append(Note(f"{what}; pass it as an argument"))
+    if (more := len(profile.constants) - _MOST_CONSTANTS) > 0:
+        found.append(Note(f"and {times(more, 'more large constant')}"))
+    return found

@@ -66,13 +66,15 @@ def _program(compiled: Compile) -> list[Part]:
     by_target = {
         name: {(line.file, line.line): line for line in each.lines} for name, each in on.items()
     }
-    notes = [*_findings(profile), *map(Note, profile.notes)]
+    notes = [*_findings(profile), *(Note(note, depth=1) for note in profile.notes)]
     for name, each in on.items():
-        notes += [Note(f"{name}: {note}") for note in (each.profile and each.profile.notes) or ()]
+        notes += [
+            Note(f"{name}: {note}", depth=1) for note in (each.profile and each.profile.notes) or ()
+        ]
     passes = [part for phase in profile.phases for part in phase.inside]
     if passes:
         longest = ", ".join(f"{part.name} {seconds(part.seconds)}" for part in passes)
-        notes.append(Note(f"the longest passes: {longest}"))
+        notes.append(Note(f"the longest passes: {longest}", depth=1))
     table = _table(profile.lines, by_target, "where the time goes")
     return [Heading(heading), table, *notes]
 
@@ -128,7 +130,7 @@ def _findings(profile: Profile) -> list[Note]:
         what = (
             f"a constant inside the program: {each.type}, {size(each.bytes)}, at {each.call_site}"
         )
-        found.append(Note(f"{what}; pass it as an argument"))
+        found.append(Note(f"{what}; pass it as an argument", depth=1))
     if (more := len(profile.constants) - _MOST_CONSTANTS) > 0:
-        found.append(Note(f"and {times(more, 'more large constant')}"))
+        found.append(Note(f"and {times(more, 'more large constant')}", depth=1))
     return found

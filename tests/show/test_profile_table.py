@@ -68,7 +68,8 @@ model.py:22 in net       matmul             500 ms                    40
 not attributed                     100 ms   500 ms
 
   an unrolled loop: model.py:22 in net, 48 times the same 27 operations (backward: 47 × 17)
-  a constant inside the program: float32[1000], 391 KiB, at model.py:5 in net; pass it as an argument
+  a constant inside the program: float32[1000], 391 KiB, at model.py:5 in net; \
+pass it as an argument
   something is not known
   the longest passes: fusion 300 ms
 rest ~: an estimate, by operations: lowering, XLA's passes, what else names no line"""

@@ -1,7 +1,9 @@
 """`record(profile=True)`: where a compile's time goes, as a user sees it."""
 
+import sysconfig
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -14,8 +16,14 @@ import pytest
 
 import jitcount
 from jitcount.explain.compile import Compile
+from jitcount.observe.call_site import CallSite, Sites
+from jitcount.profile.origin import Origin
 from jitcount.profile.profiler import AT_ONCE
 from jitcount.profile.result import Line
+from jitcount.profile.writing import Draft, profile_of
+from tests.helpers import python
+
+PACKAGES = sysconfig.get_path("purelib")
 
 ONES = np.ones((16, 16), np.float32)
 
@@ -158,3 +166,25 @@ def test_a_profile_leaves_no_thread_at_work_and_no_session() -> None:
     assert log.compiles[-1].profile is None
     profiled(mixed, ONES)  # a session that was left open would refuse this one
     assert profiled(mixed, ONES).profile.notes == ()  # type: ignore[union-attr]
+
+
+def test_a_program_whose_warnings_are_errors_is_not_ended() -> None:
+    done = python(
+        "-W", "error", "-c",
+        "import jax, jitcount, numpy as np\n"
+        "with jitcount.record(profile=True) as log:\n"
+        "    jax.jit(lambda x: x + 1)(np.ones(3))\n"
+        "print(log.compiles[0].profile.notes)\n",
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (0, "()\n"), done.stderr
+
+
+def test_where_a_library_jits_its_own_the_line_is_the_one_that_called() -> None:
+    library = Origin(Sites(CallSite("flax/core.py:7 in f", f"{PACKAGES}/flax/core.py", 7, "f")))
+    draft = Draft(operations=Counter({library: 3}))
+    here = CallSite("train.py:9 in main", "/me/train.py", 9, "main")
+    written = profile_of(draft, trace_s=0, lower_s=0, compile_s=0, call_site=here)
+    assert written is not None
+    (line,) = written.lines
+    assert (line.call_site, line.operations) == (here, 3)
+    assert [part.part for part in line.inside] == ["flax/core.py:7 in f"]

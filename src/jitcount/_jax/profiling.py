@@ -16,6 +16,7 @@ import re
 import struct
 import sys
 import types
+import warnings
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jax._src.interpreters import mlir as _mlir
@@ -140,6 +141,7 @@ def watched(session: Any) -> list[Event]:
         raise NotWatchedError(
             "a jax.profiler trace of the program's own was under way, which has the compiler's time"
         ) from error
+    _make_types(data)
     found = []
     for plane in ProfileData.from_serialized_xspace(data).planes:
         for line in plane.lines:
@@ -150,6 +152,31 @@ def watched(session: Any) -> list[Event]:
                 end = start + event.duration_ns
                 found.append(Event(thread, name, start * 1e-9, end * 1e-9, module))
     return found
+
+
+_iterators: list[Any] = []
+"""One of each type, for the life of the process."""
+
+
+def _make_types(data: bytes) -> None:
+    """Let the types of the profiler's iterators be made with warnings off, and keep them.
+
+    Such a type is made when it is first met and goes with its last instance; on Python 3.12 it
+    warns that it has no ``__module__``. Where warnings are errors (``-W error``, many a pytest)
+    that ends the process, inside of jaxlib. While an iterator is kept, its type is not made again.
+    """
+    if _iterators:
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        planes = ProfileData.from_serialized_xspace(data).planes
+        for plane in planes:
+            lines = plane.lines
+            for line in lines:
+                events = line.events
+                for event in events:
+                    _iterators.extend((planes, lines, events, event.stats))
+                    return
 
 
 # --- The machine code of a CPU's program ----------------------------------------------------------

@@ -61,7 +61,11 @@ def explained(
         causes=causes,
         on={} if on is None else on,
         profile=profile_of(
-            seen.profile, trace_s=seen.trace_s, lower_s=seen.lower_s, compile_s=seen.compile_s
+            seen.profile,
+            trace_s=seen.trace_s,
+            lower_s=seen.lower_s,
+            compile_s=seen.compile_s,
+            call_site=seen.sites.user,
         ),
     )
 

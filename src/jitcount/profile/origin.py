@@ -51,7 +51,10 @@ def _called(stack: Stack) -> str:
         if file.startswith(JAX_DIRECTORIES) and file.rpartition(os.sep)[2] in _WRAPPERS:
             continue
         name = function.replace("<locals>.", "")
-        return name if owner_of(file) == "library" else name.rpartition(".")[2].lstrip("_")
+        if owner_of(file) != "library":
+            return name.rpartition(".")[2].lstrip("_")
+        if "wrap" not in name.lower():  # a decorator of the library's
+            return name.removesuffix(".__call__").rpartition(".")[2]
     return ""
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from jitcount.observe.call_site import UNKNOWN_SITE
+from jitcount.observe.call_site import UNKNOWN_SITE, Sites, owner_of
 from jitcount.profile.result import NOT_ATTRIBUTED, Constant, Line, Loop, Phase, Profile
 from jitcount.profile.units import Account, wall_seconds
 
@@ -39,11 +39,22 @@ class Draft:
 
 
 def profile_of(
-    draft: Draft | None, *, trace_s: float, lower_s: float, compile_s: float
+    draft: Draft | None,
+    *,
+    trace_s: float,
+    lower_s: float,
+    compile_s: float,
+    call_site: CallSite = UNKNOWN_SITE,
 ) -> Profile | None:
-    """Write out what was found; None where nothing was."""
+    """Write out what was found; None where nothing was.
+
+    Where a library jits its own function, no line of the user's is inside of the program: then it
+    is the line that called, `call_site`.
+    """
     if draft is None:
         return None
+    if owner_of(call_site.file) == "user":
+        draft = _with_call_site(draft, call_site)
     return Profile(
         lines=_with_shares(_lines(draft, trace_s, compile_s), lower_s),
         loops=draft.loops,
@@ -51,6 +62,26 @@ def profile_of(
         constants=draft.constants,
         notes=tuple(dict.fromkeys(draft.notes)),
     )
+
+
+def _with_call_site(draft: Draft, call_site: CallSite) -> Draft:
+    """A draft in which what has only a library's line has the user's, too."""
+
+    def placed(origin: Origin) -> Origin:
+        site = origin.sites.user
+        if site == UNKNOWN_SITE or owner_of(site.file) != "library":
+            return origin
+        return origin._replace(sites=Sites(call_site, origin.sites.via or site))
+
+    def moved(figures: Mapping[Origin, float]) -> dict[Origin, float]:
+        found: dict[Origin, float] = {}
+        for origin, figure in figures.items():
+            found[placed(origin)] = found.get(placed(origin), 0) + figure
+        return found
+
+    names = ("trace", "jaxpr", "operations", "optimised", "units")
+    changed: dict[str, Any] = {name: moved(getattr(draft, name)) for name in names}
+    return replace(draft, **changed)
 
 
 def seconds_by_origin(account: Account, program: Optimised) -> dict[Origin, float]:

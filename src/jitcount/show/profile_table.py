@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 _MOST_PROGRAMS = 5
 _MOST_LINES = 10
 _MOST_CONSTANTS = 3
+_MOST_PARTS = 3
 
 # A part of a line is worth a row where it is so much of it, and not all.
 _WORTH_A_ROW = 0.1
@@ -88,11 +89,14 @@ def _table(lines: Sequence[Line], by_target: dict[str, Lines], name: str) -> Tab
     rows: list[Row] = []
     for line in shown:
         rows.append(_row(line, f"{line.call_site}", by_target))
-        rows += [
-            _row(part, f"  of it: {part.part}", {}, 2 * len(by_target))
+        worth_it = [
+            part
             for part in line.inside
             if _WORTH_A_ROW * line.total_s < part.total_s < line.total_s
         ]
+        for part in worth_it[:_MOST_PARTS]:
+            name_of_part = part.part.partition(" in ")[0]  # a library's line is long enough
+            rows.append(_row(part, f"  of it: {name_of_part}", {}, 2 * len(by_target)))
     rows += [_row(line, str(line.call_site), by_target) for line in lines if not line.is_attributed]
     left_out = ""
     if more := users[_MOST_LINES:]:

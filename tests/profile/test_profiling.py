@@ -188,3 +188,9 @@ def test_where_a_library_jits_its_own_the_line_is_the_one_that_called() -> None:
     (line,) = written.lines
     assert (line.call_site, line.operations) == (here, 3)
     assert [part.part for part in line.inside] == ["flax/core.py:7 in f"]
+
+
+def test_a_guard_refuses_as_it_does_without_a_profile() -> None:
+    with pytest.raises(jitcount.RecompileError), jitcount.record(profile=True), jitcount.freeze():
+        jax.jit(lambda x: x - 5)(ONES)
+    assert profiled(mixed, ONES).profile.notes == ()  # type: ignore[union-attr]

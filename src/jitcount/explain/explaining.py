@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from jitcount.explain.causes import AnyCause
     from jitcount.observe.observation import Observation
     from jitcount.observe.program import Program
+    from jitcount.profile.result import Profile
     from jitcount.targets.result import OnTarget
 
 _logger = logging.getLogger("jitcount")
@@ -60,14 +61,23 @@ def explained(
         operations=seen.measure.operations if seen.measure else 0,
         causes=causes,
         on={} if on is None else on,
-        profile=profile_of(
+        profile=_profile(seen),
+    )
+
+
+def _profile(seen: Observation) -> Profile | None:
+    try:
+        return profile_of(
             seen.profile,
             trace_s=seen.trace_s,
             lower_s=seen.lower_s,
             compile_s=seen.compile_s,
             call_site=seen.sites.user,
-        ),
-    )
+            from_disk=seen.from_disk,
+        )
+    except Exception:  # observing must never fail the user's program
+        _logger.debug("could not write a profile of %s", seen.function, exc_info=True)
+        return None
 
 
 def _causes(seen: Observation) -> tuple[AnyCause, ...]:

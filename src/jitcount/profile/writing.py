@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 # Of passes, those that are worth a row.
 _WORTH_A_ROW = 0.02
 
+_FROM_DISK = "it came from the persistent cache: XLA compiled nothing"
+
 
 @dataclass(slots=True)
 class Draft:
@@ -38,20 +40,21 @@ class Draft:
     notes: list[str] = field(default_factory=list)
 
 
-def profile_of(
-    draft: Draft | None,
+def profile_of(  # noqa: PLR0913 (keywords, each of its own)
+    draft: object,
     *,
     trace_s: float,
     lower_s: float,
     compile_s: float,
     call_site: CallSite = UNKNOWN_SITE,
+    from_disk: bool = False,
 ) -> Profile | None:
     """Write out what was found; None where nothing was.
 
     Where a library jits its own function, no line of the user's is inside of the program: then it
     is the line that called, `call_site`.
     """
-    if draft is None:
+    if not isinstance(draft, Draft):  # a guard asks before XLA has begun
         return None
     if owner_of(call_site.file) == "user":
         draft = _with_call_site(draft, call_site)
@@ -60,7 +63,7 @@ def profile_of(
         loops=draft.loops,
         phases=_phases(draft.account, trace_s, lower_s, compile_s),
         constants=draft.constants,
-        notes=tuple(dict.fromkeys(draft.notes)),
+        notes=(_FROM_DISK,) if from_disk else tuple(dict.fromkeys(draft.notes)),
     )
 
 

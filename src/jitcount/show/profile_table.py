@@ -51,7 +51,7 @@ def profile_tables(compiles: Sequence[Compile]) -> list[Part]:
             rest = seconds(sum(compiled.total_s for compiled in cheaper))
             parts.append(Note(f"… and {times(len(cheaper), 'cheaper program')}, {rest} together"))
         parts.append(Heading(f"What took longest over all {times(len(found), 'compile')}"))
-        parts.append(_table(over_all(found), {}, "seen"))
+        parts.append(_table(over_all(found), {}, "line"))
     parts.append(Note(ESTIMATE))
     return parts
 

@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 OUTSIDE = -1
 
 # So many symbols are compared at most, over all periods: of very long programs, the short periods.
-_COMPARISONS = 2_000_000_000
+_COMPARISONS = 1_000_000_000
+
+# And so many steps are looked at closely, in a second or two: what saves most comes first.
+_STEPS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +111,15 @@ def _outermost(
     heapq.heapify(runs)
     is_taken = np.zeros(end - start, bool)
     found = []
-    while runs:
+    looked_at = 0
+    while runs and looked_at < _STEPS:
         _, run = heapq.heappop(runs)
+        if (
+            2 * np.count_nonzero(is_taken[run.start - start : run.end - start])
+            > run.end - run.start
+        ):
+            continue  # most of it belongs to another: the same with twice the period
+        looked_at += run.end - run.start
         whole = _fed_alike(steps, run)
         if whole.end < run.end:  # what is left of it may come later
             rest = _Run(max(whole.end - run.period + 1, run.start + 1), run.end, run.period)

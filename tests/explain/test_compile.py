@@ -27,6 +27,15 @@ from jitcount.explain.hub import hub
 from jitcount.ledger.files import decode, encode
 from jitcount.observe.array_type import ArrayType
 from jitcount.observe.call_site import CallSite
+from jitcount.profile.result import (
+    AsScan,
+    Constant,
+    Line,
+    Loop,
+    Measured,
+    Phase,
+    Profile,
+)
 from jitcount.targets.result import OnTarget
 from tests.helpers import python
 
@@ -280,6 +289,36 @@ FULL = Compile(
     operations=7,
     causes=(FirstCall("step", "vmap"),),
     on={"tpu:v5e": OnTarget(target="tpu:v5e", compile_s=0.5, flops=1e12, error=None)},
+    profile=Profile(
+        lines=(
+            Line(
+                call_site=SITE,
+                calls="softmax",
+                trace_s=0.1,
+                compile_s=0.2,
+                share_s=0.3,
+                jaxpr_operations=3,
+                operations=4,
+                optimised_operations=2,
+                inside=(Line(call_site=SITE, part="backward pass", operations=1),),
+            ),
+        ),
+        loops=(
+            Loop(
+                call_site=SITE,
+                copies=12,
+                operations=3,
+                backward=(11, 5),
+                as_scan=AsScan(
+                    measured=(Measured(compiler="cpu", unrolled_s=2.0, scan_s=1.0),),
+                    values="the same bits",
+                ),
+            ),
+        ),
+        phases=(Phase(name="trace", seconds=0.1, inside=(Phase(name="dce", seconds=0.05),)),),
+        constants=(Constant(call_site=SITE, type="float32[9]", bytes=36),),
+        notes=("a note",),
+    ),
 )
 
 

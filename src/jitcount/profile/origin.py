@@ -52,7 +52,10 @@ def _called(stack: Stack) -> str:
             continue
         name = function.replace("<locals>.", "")
         if owner_of(file) != "library":
-            return name.rpartition(".")[2].lstrip("_")
+            last = name.rpartition(".")[2]
+            if last.startswith("__"):  # of a class, or of `+`: it says nothing to people
+                continue
+            return last.lstrip("_")
         if "wrap" not in name.lower():  # a decorator of the library's
             return name.removesuffix(".__call__").rpartition(".")[2]
     return ""

@@ -39,6 +39,7 @@ def layer(x: Any, w: Any) -> Any:
 # --- Random programs ------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("first", range(0, 200, 20))
 def test_random_loops_have_their_turns_and_lines(first: int) -> None:
     for seed in range(first, first + 20):
@@ -49,6 +50,7 @@ def test_random_loops_have_their_turns_and_lines(first: int) -> None:
         assert found == set(zip(written.lines, written.turns, strict=True)), (seed, written.source)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("first", range(0, 200, 50))
 def test_random_programs_without_a_loop_have_none(first: int) -> None:
     for seed in range(first, first + 50):

@@ -72,6 +72,7 @@ def test_a_gradient_computes_the_same(f: Callable[..., Any], ulps: int) -> None:
         np.testing.assert_array_max_ulp(one, other, maxulp=ulps)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", range(12))
 def test_random_loops_compute_the_same(seed: int) -> None:
     chance = random.Random(seed)  # noqa: S311 (nothing secret)

@@ -252,7 +252,8 @@ def add_aot(backend: Backend) -> None:
     def aot(session: nox.Session) -> None:
         install_compilers(session, backend)
         env = environment(BACKENDS["cpu"])
-        tests = ("tests/targets", "tests/emulate", "tests/test_pages.py")
+        pages = ("tests/test_pages.py", "tests/test_examples.py")
+        tests = ("tests/targets", "tests/emulate", *pages)
         session.run("pytest", *tests, "-m", "aot", "-n2", *session.posargs, env=env)
         if not session.posargs:
             # What is sharded needs as many devices, and is compiled only.
@@ -328,6 +329,15 @@ def attack(session: nox.Session) -> None:
     session.run("pytest", "tests/attack", "-n2", "--dist=worksteal", *session.posargs, env=env)
 
 
+@nox.session(name="attack-as-if", default=False, tags=["weekly"])
+def attack_as_if(session: nox.Session) -> None:
+    """Run hundreds of random programs as if on a TPU and a GPU, exactly: the CPU's results."""
+    install_compilers(session, BACKENDS["gpu"], BACKENDS["tpu"])
+    env = environment(BACKENDS["cpu"]) | {"JITCOUNT_ATTACK": "full"}
+    tests = "tests/emulate/test_random_programs.py"
+    session.run("pytest", tests, "-n2", "--dist=worksteal", *session.posargs, env=env)
+
+
 def run_apart(session: nox.Session, name: str) -> None:
     """Run one file of benchmarks that is not for every backend, and close with its ratios.
 
@@ -376,6 +386,13 @@ def bench_profile(session: nox.Session) -> None:
             "python", "benchmarks/attribution.py", "--target", target, *session.posargs,
             env=env, success_codes=codes,
         )  # fmt: skip
+
+
+@nox.session(name="bench-as-if", default=False, tags=["weekly"])
+def bench_as_if(session: nox.Session) -> None:
+    """Time calls inside of ``as_if`` beside the same calls outside, and first ones."""
+    install_compilers(session, BACKENDS["gpu"], BACKENDS["tpu"])
+    run_apart(session, "as_if")
 
 
 # The JAX releases that are held side by side, each with a Python that has it.

@@ -44,6 +44,8 @@ class Ratio:
     above: str
     below: str
     limit: float | None = None
+    precision: float = PRECISION
+    """How well it must be known for that: its standard error."""
 
 
 def keep_ratio(
@@ -101,7 +103,7 @@ def _one_round(sides: dict[str, Side], number: int) -> dict[str, float]:
 def _is_unknown(rounds: Sequence[dict[str, float]], ratios: Sequence[Ratio]) -> bool:
     """Whether a ratio that has a limit could come out otherwise in another run."""
     judged = (ratio for ratio in ratios if ratio.limit is not None)
-    return any(error_of(_found(rounds, ratio)) > PRECISION for ratio in judged)
+    return any(error_of(_found(rounds, ratio)) > ratio.precision for ratio in judged)
 
 
 def _found(rounds: Sequence[dict[str, float]], ratio: Ratio) -> list[float]:

@@ -85,7 +85,7 @@ def verdict(ratio: dict[str, Any]) -> str:
     """What is shown is what is judged: two digits. What is not known so well does not hold."""
     if ratio["limit"] is None:
         return ""
-    if ratio["error"] > PRECISION:
+    if ratio["error"] > ratio.get("precision", PRECISION):
         return f"NOT KNOWN, ±{2 * ratio['error']:.2f}"
     return HOLDS if round(ratio["ratio"], 2) <= ratio["limit"] else "DOES NOT HOLD"
 

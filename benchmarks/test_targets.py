@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax.experimental import topologies
-from jax.sharding import SingleDeviceSharding
 
 import jitcount
+from compilers import as_their_process, compile_for, seconds_with_children
 from jitcount.suite import transformer
-from jitcount.targets import process
 from jitcount.targets.installed import is_installed
-from jitcount.targets.names import parse, topology
+from jitcount.targets.names import parse
 from ratios import Ratio, keep_ratios
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from pytest_benchmark.fixture import BenchmarkFixture
 
 TARGETS = ("tpu:v5e", "cuda:h100")
@@ -45,47 +38,16 @@ def program() -> object:
 
 def bare_compiles(name: str) -> None:
     """The same programs, ahead of time and in this process, as JAX's documentation shows it."""
-    target = parse(name)
-    devices = topologies.get_topology_desc(**topology(target, 1)).devices
-    sharding = SingleDeviceSharding(devices[0])
-
-    def compile_one(fun: Callable[..., Any], *arguments: Any) -> None:
-        avals = jax.tree.map(
-            lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=sharding), arguments
-        )
-        jitted = fun if hasattr(fun, "trace") else jax.jit(fun)
-        jitted.trace(*avals).lower(lowering_platforms=(target.platform,)).compile()
-
     for length in LENGTHS:
-        compile_one(jnp.sum, np.ones(length, np.float32))
-    compile_one(jnp.add, np.float32(0), np.float32(0))
-    compile_one(transformer.step, transformer.init(SIZES), transformer.tokens(SIZES))
-
-
-def seconds_with_children(call: Callable[[], object]) -> float:
-    """Seconds of the processor, of this process and of the compilers' that it has started."""
-    begin = _seconds_of_all()
-    call()
-    return _seconds_of_all() - begin
-
-
-def _seconds_of_all() -> float:
-    """Of children that are still there, only the system knows; the compilers need Linux anyway."""
-    ticks = 0
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):  # gone in between
-            _, parent, *rest = stat.read_text().rpartition(")")[2].split()
-            ticks += sum(map(int, rest[9:11])) if int(parent) == os.getpid() else 0
-    times = os.times()
-    here = times.user + times.system + times.children_user + times.children_system
-    return here + ticks / os.sysconf("SC_CLK_TCK")
+        compile_for(name, jnp.sum, np.ones(length, np.float32))
+    compile_for(name, jnp.add, np.float32(0), np.float32(0))
+    compile_for(name, transformer.step, transformer.init(SIZES), transformer.tokens(SIZES))
 
 
 @pytest.mark.benchmark(group="ratio")
 def test_targets(benchmark: BenchmarkFixture) -> None:
     """Both sides run the program here and compile it for both; the compilers are there already."""
-    wanted = ("TPU_", "ALLOW_", "TF_CPP")
-    os.environ.update({k: v for k, v in process.environment().items() if k.startswith(wanted)})
+    as_their_process()
 
     def recorded() -> None:
         jax.clear_caches()

@@ -71,7 +71,10 @@ class Example:
         """The targets whose compilers it needs."""
         if "jitcount targets" in self.code:  # it says which are installed
             return ["tpu:v5e", "cuda:h100"]
-        return re.findall(r"--(?:target|as-if|compile-target)[ =](\S+)", self.code)
+        files = (ROOT / name for name in re.findall(r"examples/\w+\.py", self.code))
+        inside = "".join(file.read_text() for file in files)
+        options = re.findall(r"--(?:target|as-if|compile-target)[ =](\S+)", self.code)
+        return options + re.findall(r'as_if\("(.+?)"', inside)
 
 
 def examples_in(page: Path) -> list[Example]:
@@ -111,9 +114,10 @@ def _printed_by_python(code: str) -> str:
 
 
 def without_figures(text: str) -> list[str]:
-    """Lines without what differs from run to run, or by release: durations, sizes, and widths."""
+    """Lines without what differs from run to run, or by release: times, sizes, shares, widths."""
     text = re.sub(r"\b[\d.]+ ?(s|ms|µs|ns)\b", "TIME", text)
     text = re.sub(r"\b[\d.]+ [KMG]?i?B\b", "SIZE", text)
+    text = re.sub(r"\b[\d.]+ %|\b[\d.]+(e-\d+)? of its size|\b[\d.]+ times", "FIGURE", text)
     text = re.sub(r"([─=_-])\1+", r"\1", text)
     return [re.sub(r" +", " ", line).strip() for line in text.strip().splitlines()]
 

@@ -183,7 +183,7 @@ def test_each_step_computes_the_same(run_text: Run) -> None:
     _check([[(name, 0, 0, number)] for name in STEPS for number in (1, 2)], _SHAPES, run_text)
 
 
-# Ten programs each; `nox -s attack` runs three hundred of them for each target.
+# Ten programs each; `nox -s attack-as-if` runs three hundred of them for each target.
 _SEEDS = range(100, 130 if os.environ.get("JITCOUNT_ATTACK") == "full" else 102)
 _TARGETS = [
     pytest.param(target, marks=pytest.mark.aot(target), id=target)

@@ -1,0 +1,155 @@
+"""What `as_if` costs: a cached call beside the same call outside, and a first one.
+
+Products are left out of the cached calls: to round their inputs is work that the CPU's own program
+does not do.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from typing import TYPE_CHECKING, Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+import jitcount
+from compilers import as_their_process, compile_for, seconds_with_children
+from jitcount.suite import transformer
+from jitcount.targets.installed import is_installed
+from jitcount.targets.names import parse
+from ratios import Ratio, keep_ratios, seconds_for
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pytest_benchmark.fixture import BenchmarkFixture
+
+# How well a ratio must be known here: the limits are far from what is measured.
+_PRECISION = 0.02
+
+TARGETS = [
+    pytest.param(
+        name,
+        marks=pytest.mark.skipif(not is_installed(parse(name)), reason=f"no compiler of {name}"),
+    )
+    for name in ("tpu:v5e", "cuda:h100")
+]
+
+
+def elementwise(x: jax.Array) -> jax.Array:
+    """One fusion."""
+    return jnp.tanh(x) * jnp.exp(-x) + 1
+
+
+def reduced(x: jax.Array) -> jax.Array:
+    """A softmax: two reductions, and what is between them."""
+    return jax.nn.softmax(x)
+
+
+def in_order(x: jax.Array) -> jax.Array:
+    """A sort."""
+    return jnp.sort(x)
+
+
+def places(x: jax.Array) -> jax.Array:
+    """A sort that carries a second array."""
+    return jnp.argsort(x)
+
+
+def summed_up(x: jax.Array) -> jax.Array:
+    """A cumulative sum, which each compiler writes in its own way."""
+    return jnp.cumsum(x, axis=0)
+
+
+def gathered(x: jax.Array) -> jax.Array:
+    """Rows in another order, and sums into some of them."""
+    rows = jnp.arange(x.shape[0]) * 7 % x.shape[0]
+    return x.at[rows // 2].add(x[rows])
+
+
+def scanned(x: jax.Array) -> Any:
+    """A loop."""
+    return lax.scan(lambda carry, row: (jnp.sin(carry + row), carry), x[0], x)
+
+
+PROGRAMS = (elementwise, reduced, in_order, places, summed_up, gathered, scanned)
+
+
+@pytest.mark.benchmark(group="ratio")
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_cached(
+    benchmark: BenchmarkFixture, program: Callable[[jax.Array], Any], target: str
+) -> None:
+    """To open the block is not timed."""
+    x = jax.device_put(np.random.default_rng(0).normal(size=(64, 256)).astype(np.float32))
+    jitted = jax.jit(program)
+
+    def outside() -> float:
+        return seconds_for(lambda: jax.block_until_ready(jitted(x)))
+
+    def inside() -> float:
+        with jitcount.as_if(target) as emulation:
+            seconds = outside()
+        assert emulation.faithful
+        return seconds
+
+    name = f"as_if({target!r}) / outside, cached: {program.__name__}"
+    ratio = Ratio(name, "inside", "outside", 1.3, _PRECISION)
+    sides = {"inside": inside, "outside": outside}
+    keep_ratios(benchmark, sides, [ratio], most=1000, fewest=20)
+
+
+_sizes = itertools.count(3)
+
+
+def small() -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    """Another length of a program that is compiled in no time."""
+    return elementwise, (np.ones(next(_sizes), np.float32),)
+
+
+def training_step() -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    """Another batch of a program as people train with."""
+    sizes = dataclasses.replace(transformer.Sizes(layers=1), batch=next(_sizes))
+    return transformer.step, (transformer.init(sizes), transformer.tokens(sizes))
+
+
+@pytest.mark.benchmark(group="ratio")
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("another", [small, training_step])
+def test_first(
+    benchmark: BenchmarkFixture,
+    another: Callable[[], tuple[Callable[..., Any], tuple[Any, ...]]],
+    target: str,
+) -> None:
+    """Beside the target's compile and two of the CPU's; its compilers are there already."""
+    as_their_process()
+
+    def first_call(program: Callable[..., Any], *arguments: Any) -> None:
+        fresh = jax.jit(lambda *given: program(*given))  # noqa: PLW0108 (a new function each time)
+        jax.block_until_ready(fresh(*arguments))
+
+    def inside() -> None:
+        program, arguments = another()
+        with jitcount.as_if(target) as emulation:
+            first_call(program, *arguments)
+        assert emulation.programs
+        assert emulation.faithful
+
+    def by_hand() -> None:
+        program, arguments = another()
+        compile_for(target, program, *arguments)
+        for _ in range(2):
+            first_call(program, *arguments)
+
+    name = f"as_if({target!r}) / its compile and two here: {another.__name__}"
+    ratio = Ratio(name, "inside", "by hand", 1.0, _PRECISION)
+    sides = {
+        "inside": lambda: seconds_with_children(inside),
+        "by hand": lambda: seconds_with_children(by_hand),
+    }
+    keep_ratios(benchmark, sides, [ratio], most=40, fewest=6)

@@ -152,4 +152,4 @@ def test_first(
         "inside": lambda: seconds_with_children(inside),
         "by hand": lambda: seconds_with_children(by_hand),
     }
-    keep_ratios(benchmark, sides, [ratio], most=40, fewest=6)
+    keep_ratios(benchmark, sides, [ratio], most=12, fewest=6)

@@ -50,7 +50,7 @@ def test_a_trace_ahead_of_time_is_not_of_a_call() -> None:
     ahead = Trace(1.0, program=program())
     traces = Traces()
     traces.end("step", ahead)
-    assert traces.take("step", in_a_call=True) is NO_TRACE
+    assert traces.take("step", lambda: True) is NO_TRACE
     assert traces.take("step") is ahead
 
 

@@ -154,7 +154,7 @@ class _Layout:
 
 def differ_in_little(earlier: Program, later: Program) -> bool:
     """Whether two programs of one layout differ in one thing of one array: nothing is nearer."""
-    rows = np.flatnonzero(earlier.numbers != later.numbers)
+    (rows,) = (earlier.numbers != later.numbers).nonzero()  # `np.flatnonzero` takes twice as long
     if len(rows) != 1 or rows[0] < HEAD:
         return False
     place = int(rows[0]) - HEAD

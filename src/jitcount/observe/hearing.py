@@ -169,7 +169,7 @@ class Ear:
         # Here, before XLA has run, the call is described: Python is quicker now than after.
         thread = self._thread
         heard, thread.avals_in_line = thread.avals_in_line, None
-        trace = thread.traces.take(function, in_a_call=frames.is_in_a_call(frame))
+        trace = thread.traces.take(function, lambda: frames.is_in_a_call(frame))
         self._lowerings.add(
             Lowered(
                 function=function,

@@ -93,15 +93,16 @@ class Traces:
             self._ended.append((function, trace))
             del self._ended[:-_WAITING]
 
-    def take(self, function: str, *, in_a_call: bool = False) -> Trace:
+    def take(self, function: str, is_in_a_call: Callable[[], bool] = lambda: False) -> Trace:
         """The latest trace of that function, once; `NO_TRACE` where there is none.
 
         What a call lowers was traced by that call, if it was at all, and not ahead of time: a
-        ``.trace()`` that is never lowered waits in vain, and is of other arguments.
+        ``.trace()`` that is never lowered waits in vain, and is of other arguments. Where none
+        waits, nothing is asked.
         """
         for index in range(len(self._ended) - 1, -1, -1):
             name, trace = self._ended[index]
-            if name == function and not (in_a_call and trace.program is not None):
+            if name == function and (trace.program is None or not is_in_a_call()):
                 del self._ended[index]
                 return trace
         return NO_TRACE

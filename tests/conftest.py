@@ -12,7 +12,7 @@ from jitcount.ledger.environment import environment
 from jitcount.targets.installed import is_installed
 from jitcount.targets.names import parse
 
-for _name in ("FORCE_COLOR", "GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY"):
+for _name in ("COLUMNS", "FORCE_COLOR", "GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY"):
     os.environ.pop(_name, None)  # what is tested is not told of where the tests run
 
 

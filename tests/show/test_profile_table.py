@@ -60,12 +60,12 @@ TABLE = """\
 step: 3.7 s (trace 500 ms, lower 200 ms, XLA's passes 400 ms, code generation 2.5 s, \
 XLA's rest 100 ms)
 
-where the time goes      calls      trace      XLA   rest ~   operations
-────────────────────────────────────────────────────────────────────────
-model.py:31 in net       softmax   400 ms      2 s   500 ms         1152
-  of it: backward pass                       1.5 s                   700
-model.py:22 in net       matmul             500 ms                    40
-not attributed                     100 ms   500 ms
+where the time goes   calls      trace      XLA   rest ~   operations
+─────────────────────────────────────────────────────────────────────
+model.py:31 in net    softmax   400 ms      2 s   500 ms         1152
+  backward pass                           1.5 s                   700
+model.py:22 in net    matmul             500 ms                    40
+not attributed                  100 ms   500 ms
 
   an unrolled loop: model.py:22 in net, 48 times the same 27 operations (backward: 47 × 17)
   a constant inside the program: float32[1000], 391 KiB, at model.py:5 in net; \

@@ -16,6 +16,7 @@ from jitcount.show.parts import (
     Seconds,
     Table,
     figures,
+    long_words,
     words,
 )
 from jitcount.show.text import seconds, size, times
@@ -96,7 +97,7 @@ def _table(lines: Sequence[Line], by_target: dict[str, Lines], name: str) -> Tab
         ]
         for part in worth_it[:_MOST_PARTS]:
             name_of_part = part.part.partition(" in ")[0]  # a library's line is long enough
-            rows.append(_row(part, f"  of it: {name_of_part}", {}, 2 * len(by_target)))
+            rows.append(_row(part, f"  {name_of_part}", {}, 2 * len(by_target)))
     rows += [_row(line, str(line.call_site), by_target) for line in lines if not line.is_attributed]
     left_out = ""
     if more := users[_MOST_LINES:]:
@@ -104,7 +105,7 @@ def _table(lines: Sequence[Line], by_target: dict[str, Lines], name: str) -> Tab
         left_out = f"… and {times(len(more), 'cheaper line')}, {rest} together"
     there = [column for target in by_target for column in (target, "rest ~")]
     names = ("trace", "XLA", "rest ~", *there, "operations")
-    return Table(words(name, "calls") + figures(*names), rows, left_out)
+    return Table(words(name) + long_words("calls") + figures(*names), rows, left_out)
 
 
 def _row(line: Line, name: str, by_target: dict[str, Lines], empty: int = 0) -> Row:

@@ -69,7 +69,7 @@ def compiles_of(
     block: Callable[[], AbstractContextManager[object]],
 ) -> Side:
     """A side: one more length, compiled inside of a block; opening the block is not timed."""
-    jitted = jax.jit(function)
+    jitted: Any = jax.jit(function)
 
     def seconds() -> float:
         x = jax.block_until_ready(array(next(_lengths)))

@@ -12,6 +12,8 @@ from jax import lax
 from jitcount.emulate.translating import NotKnownError, translate
 from tests.emulate.test_custom_calls import module, normal, run
 
+pytestmark = pytest.mark.thorough
+
 close = np.testing.assert_allclose
 TOLD: dict[str, Any] = {"rtol": 2e-4, "atol": 2e-4}
 

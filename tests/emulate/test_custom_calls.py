@@ -17,6 +17,8 @@ from jitcount._jax.substituting import Compilable, substituted
 from jitcount.emulate.arithmetic import EXACT, Arithmetic, Rounding
 from jitcount.emulate.translating import NotKnownError, translate
 
+pytestmark = pytest.mark.thorough
+
 Arrays = tuple[np.ndarray, ...]
 
 _TYPES = {"f32": np.float32, "f16": np.float16, "bf16": jnp.bfloat16, "s32": np.int32}

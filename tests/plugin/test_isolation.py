@@ -8,6 +8,8 @@ import pytest
 from tests.helpers import Project
 from tests.plugin.reading import golden, whole
 
+pytestmark = pytest.mark.thorough
+
 
 @pytest.fixture
 def project(tmp_path: Path) -> Project:

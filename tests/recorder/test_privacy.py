@@ -20,6 +20,8 @@ from jitcount.recorder.log import CompileLog
 from tests.helpers import Project
 from tests.helpers import jitcount as command
 
+pytestmark = pytest.mark.thorough
+
 CONTENTS = 987654.25
 X = np.zeros(3, np.float32)
 

@@ -8,6 +8,8 @@ import jitcount
 from jitcount.suite import transformer
 from jitcount.suite.transformer import Sizes
 
+pytestmark = pytest.mark.thorough
+
 CORNER = [
     "-0x1.56e0d20000000p-3",
     "0x1.30089a0000000p-3",

@@ -22,6 +22,8 @@ from jitcount.targets.names import Target, TargetTooSmallError
 from jitcount.targets.result import OnTarget
 from tests.helpers import has_ended, python, running, wait_until
 
+pytestmark = pytest.mark.thorough
+
 X = np.ones(3, np.float32)
 PRINTED = "it last printed:\ncompiling"
 

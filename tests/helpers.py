@@ -8,8 +8,8 @@ import this as ``tests.helpers``.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -76,9 +76,9 @@ def nox(*arguments: str, env: Environment = _NO_CHANGE) -> Finished:
 
 
 def sessions() -> dict[str, set[str]]:
-    """Every session of the project, with its tags: ``- lint [change] -> Check style.``."""
-    listed = re.findall(r"^[*-] (\S+)(?: \[(.*?)\])? ->", nox("-l").stdout, re.MULTILINE)
-    return {name: {tag for tag in tags.split(", ") if tag} for name, tags in listed}
+    """Every session of the project, with its tags."""
+    listed = json.loads(nox("--list", "--json").stdout)
+    return {session["session"]: set(session["tags"]) for session in listed}
 
 
 @contextlib.contextmanager

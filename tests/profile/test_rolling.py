@@ -61,7 +61,11 @@ def test_the_same_however_a_loop_is_written(f: Callable[..., Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("f", "ulps"), [(test_loops.by_while, 0), (test_loops.by_rows_of_an_array, 4)]
+    ("f", "ulps"),
+    [
+        (test_loops.by_while, 0 if jax.__version_info__ >= (0, 8) else 1),  # fused otherwise before
+        (test_loops.by_rows_of_an_array, 4),
+    ],
 )
 def test_a_gradient_computes_the_same(f: Callable[..., Any], ulps: int) -> None:
     rng = np.random.default_rng(0)

@@ -18,7 +18,7 @@ def compiled(
     lowered = jax.jit(function).lower(*arguments)
     session = profiling.watch()
     executable = lowered.compile().runtime_executable()
-    return profiling.watched(session), executable
+    return profiling.events_in(profiling.watched(session)), executable
 
 
 def several(x: jax.Array) -> list[jax.Array]:

@@ -17,10 +17,11 @@ import pytest
 import jitcount
 from jitcount.explain.compile import Compile
 from jitcount.observe.call_site import CallSite, Sites
+from jitcount.profile.draft import Draft
 from jitcount.profile.origin import Origin
 from jitcount.profile.profiler import AT_ONCE
 from jitcount.profile.result import Line
-from jitcount.profile.writing import Draft, profile_of
+from jitcount.profile.writing import profile_of
 from tests.helpers import python
 
 PACKAGES = sysconfig.get_path("purelib")

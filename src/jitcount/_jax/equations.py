@@ -11,10 +11,13 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from jitcount._jax.jaxprs import source_of
+from jitcount._jax.levels import Stacks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import CodeType
+
+    from jitcount._jax import levels
 
 Frame = tuple[str, int, str]
 Stack = tuple[Frame, ...]
@@ -32,22 +35,22 @@ class Equation:
     """``"vmap(transpose(jvp()))"``."""
 
 
-def equations(jaxpr: Any, outside: Stack = ()) -> Iterator[Equation]:
-    """The equations that compute something, those in the jaxprs inside of it too.
+def equations(jaxpr: Any) -> Iterator[Equation]:
+    """The equations that compute something, those in the jaxprs inside of it too."""
+    return _equations(jaxpr, (), _Read())
 
-    Args:
-        jaxpr: the program.
-        outside: the stack of the call, where it is a function inside of another.
-    """
+
+def _equations(jaxpr: Any, outside: Stack, read: _Read) -> Iterator[Equation]:
+    """Of a function inside of another, `outside` is the stack of its call."""
     source = source_of(jaxpr) if outside else None
     function = (source.file, source.name.partition(" ")[0]) if source is not None else None
     for equation in getattr(jaxpr, "jaxpr", jaxpr).eqns:
-        stack = _within(_stack(equation), function, outside)
+        stack = _within(read.stack(equation), function, outside)
         inner = list(_jaxprs_in(equation))
         if not inner or equation.primitive.name not in _CALLS:
             yield Equation(equation.primitive.name, stack, _name_stack(equation))
         for part in inner:
-            yield from equations(part, stack)
+            yield from _equations(part, stack, read)
 
 
 # What holds other equations, and is no operation by itself.
@@ -76,13 +79,19 @@ def _within(stack: Stack, function: tuple[str, str] | None, outside: Stack) -> S
     return stack or outside
 
 
-def _stack(equation: Any) -> Stack:
-    """As JAX has kept it; empty where a release has it otherwise."""
-    try:
-        codes, offsets = equation.source_info.traceback.raw_frames()
-    except (AttributeError, TypeError, ValueError):
-        return ()
-    return tuple(map(_frame, codes, offsets))
+class _Read:
+    """Reads the stacks of a program, each once."""
+
+    def __init__(self) -> None:
+        self._stacks = Stacks()
+        self._written: dict[int, tuple[levels.Stack, Stack]] = {}
+
+    def stack(self, equation: Any) -> Stack:
+        """As JAX has kept it; empty where a release has it otherwise."""
+        found = self._stacks.of(equation)
+        if id(found) not in self._written:
+            self._written[id(found)] = found, tuple(_frame(*each) for each in found)
+        return self._written[id(found)][1]
 
 
 @lru_cache(maxsize=1 << 14)

@@ -41,13 +41,33 @@ def equations_in(jaxpr: Any) -> list[Any]:
     return list(jaxpr.eqns)
 
 
-def stack_of(equation: Any) -> Stack:
-    """The stack that it was traced under; of a backward pass, the one of its forward pass."""
-    try:
-        codes, offsets = equation.source_info.traceback.raw_frames()
-    except (AttributeError, TypeError, ValueError):
-        return ()
-    return tuple(zip(codes, offsets, strict=True))
+class Stacks:
+    """The stacks of a program's equations, each read once: a loop has few, and many equations.
+
+    It goes by the ids of objects of the program, which must be kept alive for as long as this is.
+    """
+
+    def __init__(self) -> None:
+        self._by_traceback: dict[int, Stack] = {}
+        self._by_frames: dict[tuple[int, ...], Stack] = {}
+
+    def of(self, equation: Any) -> Stack:
+        """The stack that it was traced under; of a backward pass, the one of its forward pass."""
+        traceback = getattr(equation.source_info, "traceback", None)
+        found = self._by_traceback.get(id(traceback))
+        if found is None:
+            found = self._by_traceback[id(traceback)] = self._read(traceback)
+        return found
+
+    def _read(self, traceback: Any) -> Stack:
+        try:
+            codes, offsets = traceback.raw_frames()
+        except (AttributeError, TypeError, ValueError):
+            return ()
+        key = (*map(id, codes), *offsets)
+        if key not in self._by_frames:
+            self._by_frames[key] = tuple(zip(codes, offsets, strict=True))
+        return self._by_frames[key]
 
 
 def is_backward(equation: Any) -> bool:

@@ -128,19 +128,23 @@ def _no_tensorflow() -> Iterator[None]:
                 del sys.modules[name]
 
 
-def watched(session: Any) -> list[Event]:
-    """End a session, and read what it has seen.
+def watched(session: Any) -> bytes:
+    """End a session; what it has seen is for `events_in`.
 
     Raises:
         NotWatchedError: another session was there first.
     """
     try:
         with _no_tensorflow():
-            data = session.stop()
+            return bytes(session.stop())
     except Exception as error:
         raise NotWatchedError(
             "a jax.profiler trace of the program's own was under way, which has the compiler's time"
         ) from error
+
+
+def events_in(data: bytes) -> list[Event]:
+    """Read what a session has seen."""
     _make_types(data)
     found = []
     for plane in ProfileData.from_serialized_xspace(data).planes:

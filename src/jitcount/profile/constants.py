@@ -15,9 +15,9 @@ from jitcount.profile.places import sites_at
 from jitcount.profile.result import Constant
 
 if TYPE_CHECKING:
+    from jitcount.profile.draft import Draft
     from jitcount.profile.lowered import Lowered
     from jitcount.profile.places import DeepStacks
-    from jitcount.profile.writing import Draft
 
 # Smaller ones are everywhere, and cost nothing.
 _LARGE_BYTES = 100_000

@@ -8,10 +8,11 @@ import msgspec
 
 from jitcount._jax import profiling as _jax
 from jitcount.observe.call_site import CallSite
+from jitcount.profile.draft import Draft
 from jitcount.profile.places import DeepStacks
-from jitcount.profile.profiler import draft_of_executable, look_at_lowered
+from jitcount.profile.profiler import Executable, look_at_executable, look_at_lowered
 from jitcount.profile.result import Profile
-from jitcount.profile.writing import Draft, profile_of
+from jitcount.profile.writing import profile_of
 
 
 class Watching:
@@ -28,9 +29,9 @@ class Watching:
         """What is known of it, in plain values; a compile must not fail because of it."""
         draft, deep = Draft(), DeepStacks()
         try:
-            events = [] if self._reason else _jax.watched(self._session)
+            seen = b"" if self._reason else _jax.watched(self._session)
             look_at_lowered(draft, deep, _jax.carried_text(bytecode))
-            draft_of_executable(draft, deep, executable, events)
+            look_at_executable(draft, deep, Executable.of(executable, seen))
         except Exception as error:  # noqa: BLE001 (it says so)
             self._reason = self._reason or f"{type(error).__name__}: {error}"
         if self._reason:

@@ -6,18 +6,19 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from jitcount._jax import levels
 from jitcount.observe.call_site import CallSite, owner_of, site_at
-from jitcount.profile.level import Known, Level
+from jitcount.profile.level import Level
 from jitcount.profile.python_loops import is_of_jax, line_at, loop_of
 from jitcount.profile.repeats import Repeat, find_repeats
 from jitcount.profile.result import Loop
+from jitcount.profile.sketch import sketches_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from types import CodeType
 
     from jitcount.profile.python_loops import PythonLoop
+    from jitcount.profile.sketch import Sketch
 
 # A scan has about so many operations of its own: two copies must save more. A library's loop must
 # save more still: it also goes over a handful of arrays that happen to be of one shape, as
@@ -86,35 +87,23 @@ def loops_at(loops: list[tuple[Loop, list[Found]]], site: CallSite) -> bool:
 
 def find(closed_jaxpr: Any) -> list[Found]:
     """The loops of a program, and where they are."""
-    known = Known()
-    seen: set[int] = set()
-    found: list[Found] = []
-
-    def search(jaxpr: Any, *, is_backward: bool) -> None:
-        number = known.signatures.of_jaxpr(jaxpr)
-        if number in seen:  # it is called more than once, or was traced anew for each turn
-            return
-        seen.add(number)
-        level = Level(jaxpr, known)
-        found.extend(_loops_in(level, is_backward=is_backward))
-        for equation in level.equations:
-            for inside in levels.inner_jaxprs(equation):
-                search(inside, is_backward=is_backward or levels.is_backward(equation))
-
-    search(closed_jaxpr.jaxpr, is_backward=False)
-    return found
+    return search(sketches_of(closed_jaxpr, keep=True))
 
 
-def _loops_in(level: Level, *, is_backward: bool) -> Iterator[Found]:
+def search(sketches: Iterable[Sketch]) -> list[Found]:
+    """The loops of a program of which only a sketch is left."""
+    return [found for sketch in sketches for found in _loops_in(Level(sketch))]
+
+
+def _loops_in(level: Level) -> Iterator[Found]:
     sites: dict[tuple[int, int], CallSite] = {}
 
     def accept(repeat: Repeat) -> bool:
         if not level.is_a_loop(repeat):
             return False
-        next_one = level.equations[repeat.start + repeat.period]
-        loop = loop_of(
-            [level.stack_of(each) for each in level.body(repeat)], level.stack_of(next_one)
-        )
+        second = repeat.start + repeat.period
+        stacks = [level.stack_at(number) for number in range(repeat.start, second)]
+        loop = loop_of(stacks, level.stack_at(second))
         if loop is None or not _is_worth_it(loop, repeat.copies, level.operations(repeat)):
             return False
         sites[repeat.start, repeat.period] = _site_of(loop)
@@ -127,7 +116,7 @@ def _loops_in(level: Level, *, is_backward: bool) -> Iterator[Found]:
             sites[repeat.start, repeat.period],
             level.turns(repeat),
             level.operations(repeat),
-            is_backward or all(map(levels.is_backward, level.body(repeat))),
+            level.sketch.is_backward or all(mark.is_backward for mark in level.body(repeat)),
         )
 
 

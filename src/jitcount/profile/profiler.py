@@ -6,26 +6,27 @@ import logging
 import threading
 from collections import Counter
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from jitcount._jax import profiling as _jax
 from jitcount._jax.equations import equations
 from jitcount.profile.constants import large_constants, note_folding
 from jitcount.profile.copies import copy_in
+from jitcount.profile.draft import Draft, waiting
 from jitcount.profile.lowered import read_lowered
 from jitcount.profile.optimised import read_optimised
 from jitcount.profile.origin import origin_of, without_jax
 from jitcount.profile.places import DeepStacks
 from jitcount.profile.sampling import Sampler
 from jitcount.profile.units import account_of
-from jitcount.profile.unrolled import unrolled_loops
-from jitcount.profile.writing import Draft, seconds_by_origin
+from jitcount.profile.unrolled import NO_LOOPS, look_for_loops
+from jitcount.profile.writing import seconds_by_origin
 
 if TYPE_CHECKING:
     from types import FrameType
 
     from jitcount.profile.origin import Origin
-    from jitcount.profile.result import Loop
 
 _logger = logging.getLogger("jitcount")
 
@@ -48,30 +49,18 @@ class _Lowered:
             self.reader = None
 
 
-def _look_at(lowered: _Lowered, jaxpr: Any, text: str) -> None:
-    """Read a program, as JAX traced and lowered it."""
+def _look_at(lowered: _Lowered, jaxpr: Any) -> None:
+    """Look at a program as JAX traced it, which is not kept."""
+    draft = lowered.draft
+    if jaxpr is None:
+        draft.notes.append("JAX's frames do not show the jaxpr")
+        return
     try:
-        if jaxpr is None:
-            lowered.draft.notes.append("JAX's frames do not show the jaxpr")
-        else:
-            lowered.draft.jaxpr = _origins(equations(jaxpr), lowered.deep)
-            lowered.draft.loops = _loops(lowered.draft, jaxpr)
-        look_at_lowered(lowered.draft, lowered.deep, text)
-    except Exception:  # observing must never fail the user's program
-        _logger.debug("could not read a program", exc_info=True)
-        lowered.draft.notes.append("the program could not be read: its operations are not known")
-
-
-_keeping = threading.Lock()
-
-
-def _loops(draft: Draft, jaxpr: Any) -> tuple[Loop, ...]:
-    try:
-        with _keeping:  # some are kept for later, in one place
-            return unrolled_loops(jaxpr)
-    except Exception as error:  # noqa: BLE001 (the rest of the profile is there)
-        draft.notes.append(f"no loops were looked for: {type(error).__name__}: {error}")
-        return ()
+        draft.jaxpr = _origins(equations(jaxpr), lowered.deep)
+        look_for_loops(draft, jaxpr)
+    except Exception as error:  # observing must never fail the user's program
+        _logger.debug("could not look at a jaxpr", exc_info=True)
+        draft.notes.append(f"{NO_LOOPS}: {type(error).__name__}: {error}")
 
 
 @dataclass(slots=True)
@@ -109,9 +98,11 @@ class Profiler:
         jaxpr, text = _jax.lowered_jaxpr(frame), _jax.lowered_text(frame)
         # XLA compiles meanwhile, and does not need the interpreter.
         lowered.reader = threading.Thread(
-            target=_look_at, args=(lowered, jaxpr, text), name="jitcount reader", daemon=True
+            target=_look_at, args=(lowered, jaxpr), name="jitcount reader", daemon=True
         )
         lowered.reader.start()
+        read = partial(look_at_lowered, deep=lowered.deep, text=text)
+        lowered.draft.read_later(len(text), read, "its operations are not known")
         return lowered
 
     def begin_compile(self, _frame: FrameType) -> _Watched:
@@ -136,36 +127,40 @@ class Profiler:
         """XLA has ended, well or not."""
         lowered = lowered or _Lowered(Draft(notes=[NOT_LOWERED]), DeepStacks())
         if begun is None:  # a profile was not yet wanted when it began
+            lowered.is_read()
             return lowered.draft
         with self._changing:
             if begun in self._under_way:
                 self._under_way.remove(begun)
-            events = self._events(begun)
+            seen = self._seen(begun)
         lowered.is_read()
         executable = _jax.compiled_executable(frame)
         if executable is not None:
-            draft_of_executable(lowered.draft, lowered.deep, executable, events)
+            made = Executable.of(executable, seen)
+            read = partial(look_at_executable, deep=lowered.deep, made=made)
+            lowered.draft.read_later(made.size, read, "what XLA made of it is not known")
         if begun.reason:
             lowered.draft.notes.append(begun.reason)
+        waiting.add(lowered.draft)
         return lowered.draft
 
     @staticmethod
-    def _events(begun: _Watched) -> list[_jax.Event]:
+    def _seen(begun: _Watched) -> bytes:
         if begun.session is None:
-            return []
+            return b""
         try:
-            events = _jax.watched(begun.session)
+            seen = _jax.watched(begun.session)
         except _jax.NotWatchedError as error:
             begun.reason = str(error)
-            return []
-        return [] if begun.reason else events
+            return b""
+        return b"" if begun.reason else seen
 
     def rest(self) -> None:
         """No profile is wanted for now."""
         self._sampler.rest()
         with self._changing:
             for each in self._under_way:
-                self._events(each)
+                self._seen(each)
             self._under_way.clear()
 
 
@@ -179,21 +174,41 @@ def look_at_lowered(draft: Draft, deep: DeepStacks, text: str) -> None:
     draft.constants = large_constants(lowered, deep)
 
 
-def draft_of_executable(
-    draft: Draft, deep: DeepStacks, executable: Any, events: list[_jax.Event]
-) -> None:
+@dataclass(frozen=True, slots=True)
+class Executable:
+    """What an executable and its compiler say, not yet read."""
+
+    text: str
+    seen: bytes
+    """By the compiler's profiler."""
+
+    objects: list[dict[str, int]]
+
+    @classmethod
+    def of(cls, executable: Any, seen: bytes) -> Executable:
+        """Ask it."""
+        objects: list[dict[str, int]] = []
+        if b"CpuCompiler::" in seen:
+            try:
+                objects = _jax.object_files(executable)
+            except Exception:
+                _logger.debug("could not read machine code", exc_info=True)
+        return cls(_jax.optimised_text(executable), seen, objects)
+
+    @property
+    def size(self) -> int:
+        """In bytes, about."""
+        return len(self.text) + len(self.seen)
+
+
+def look_at_executable(draft: Draft, deep: DeepStacks, made: Executable) -> None:
     """Add what an executable, and its compiler's events, say."""
-    program = read_optimised(_jax.optimised_text(executable), deep)
+    program = read_optimised(made.text, deep)
     draft.optimised = program.counts()
+    events = _jax.events_in(made.seen) if made.seen else []
     if not events:
         return
-    objects: list[dict[str, int]] = []
-    if any(event.name.startswith("CpuCompiler::") for event in events):
-        try:
-            objects = _jax.object_files(executable)
-        except Exception:
-            _logger.debug("could not read machine code", exc_info=True)
-    draft.account = account_of(events, objects)
+    draft.account = account_of(events, made.objects)
     draft.units = seconds_by_origin(draft.account, program)
     note_folding(draft)
     if draft.account.note:
@@ -202,7 +217,8 @@ def draft_of_executable(
 
 def _origins(pieces: Any, deep: DeepStacks) -> Counter[Origin]:
     found: Counter[Origin] = Counter()
-    for piece in pieces:
-        deep.add(without_jax(piece.stack))
-        found[origin_of(piece.stack, copy_in(piece.name_stack))] += 1
+    alike = Counter((piece.stack, piece.name_stack) for piece in pieces)
+    for (stack, name_stack), count in alike.items():
+        deep.add(without_jax(stack))
+        found[origin_of(stack, copy_in(name_stack))] += count
     return found

@@ -10,7 +10,7 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -26,8 +26,7 @@ _COMPARISONS = 1_000_000_000
 _STEPS = 1_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class Input:
+class Input(NamedTuple):
     """One input of a step."""
 
     step: int

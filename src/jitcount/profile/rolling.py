@@ -78,7 +78,7 @@ class _Rolled:
     def __init__(self, loops: Sequence[Found]) -> None:
         self._turns: dict[int, list[Turn]] = {}
         for loop in sorted(loops, key=lambda loop: loop.repeat.start):
-            turns = self._turns.setdefault(id(loop.level.jaxpr), [])
+            turns = self._turns.setdefault(id(loop.level.sketch.jaxpr), [])
             turns.append(new_turn(loop.level, loop.repeat))
         self._has_loops: dict[int, bool] = {}
 

@@ -28,7 +28,7 @@ class Signatures:
 
     def __init__(self) -> None:
         self._numbers: dict[object, int] = {}
-        self._bodies: dict[int, tuple[Any, int]] = {}
+        self._bodies: dict[int, tuple[Any, int, list[int]]] = {}
         """With the jaxpr itself: while it is kept, its id is no other's."""
 
     def of(self, equation: Any) -> int:
@@ -46,22 +46,18 @@ class Signatures:
 
     def of_jaxpr(self, jaxpr: Any) -> int:
         """The same for a body: what it does, and from what it computes what."""
+        return self._body(jaxpr)[1]
+
+    def of_equations(self, jaxpr: Any) -> list[int]:
+        """The numbers of a body's equations."""
+        return self._body(jaxpr)[2]
+
+    def _body(self, jaxpr: Any) -> tuple[Any, int, list[int]]:
         if id(jaxpr) not in self._bodies:
-            self._bodies[id(jaxpr)] = jaxpr, self._number(self._written(jaxpr))
-        return self._bodies[id(jaxpr)][1]
-
-    def _written(self, jaxpr: Any) -> object:
-        names: dict[Any, int] = {}
-
-        def name(value: Any) -> int:
-            return -1 if is_literal(value) else names.setdefault(value, len(names))
-
-        heads = tuple((name(each), _shape(each)) for each in (*jaxpr.constvars, *jaxpr.invars))
-        equations = tuple(
-            (self.of(each), tuple(map(name, each.invars)), tuple(map(name, each.outvars)))
-            for each in equations_in(jaxpr)
-        )
-        return "jaxpr", heads, equations, tuple(map(name, jaxpr.outvars))
+            numbers = list(map(self.of, equations_in(jaxpr)))
+            number = self._number(_written(jaxpr, numbers))
+            self._bodies[id(jaxpr)] = jaxpr, number, numbers
+        return self._bodies[id(jaxpr)]
 
     def _value(self, value: Any) -> object:
         """A parameter, as something that can be hashed; of functions and the like their kind."""
@@ -77,6 +73,21 @@ class Signatures:
 
     def _number(self, key: object) -> int:
         return self._numbers.setdefault(key, len(self._numbers))
+
+
+def _written(jaxpr: Any, numbers: list[int]) -> object:
+    """A body, with the numbers of its equations."""
+    names: dict[Any, int] = {}
+
+    def name(value: Any) -> int:
+        return -1 if is_literal(value) else names.setdefault(value, len(names))
+
+    heads = tuple((name(each), _shape(each)) for each in (*jaxpr.constvars, *jaxpr.invars))
+    equations = tuple(
+        (number, tuple(map(name, each.invars)), tuple(map(name, each.outvars)))
+        for number, each in zip(numbers, equations_in(jaxpr), strict=True)
+    )
+    return "jaxpr", heads, equations, tuple(map(name, jaxpr.outvars))
 
 
 def _is_a_value(value: Any) -> bool:
@@ -98,4 +109,4 @@ def shapes_of(equation: Any) -> tuple[object, ...]:
 
 def _shape(value: Any) -> object:
     aval = value.aval
-    return str(getattr(aval, "dtype", type(aval))), getattr(aval, "shape", ())
+    return getattr(aval, "dtype", type(aval)), getattr(aval, "shape", ())

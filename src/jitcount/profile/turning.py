@@ -102,8 +102,9 @@ def new_turn(level: Level, repeat: Repeat) -> Turn:
     Raises:
         NotRolledError: it does more than compute.
     """
+    equations = levels.equations_in(level.sketch.jaxpr)
     copies = [
-        level.equations[start : start + repeat.period]
+        equations[start : start + repeat.period]
         for start in range(repeat.start, repeat.end, repeat.period)
     ]
     turn = Turn(repeat, copies[0])
@@ -202,11 +203,12 @@ def _identity(name: Any) -> object:
 
 def _sort_outputs(turn: Turn, level: Level) -> None:
     """Find out what of a loop is used after it: of each copy, or of the last one alone."""
-    repeat = turn.repeat
+    repeat, jaxpr = turn.repeat, level.sketch.jaxpr
+    equations = levels.equations_in(jaxpr)
     outside = [
-        *(name for each in level.equations[: repeat.start] for name in each.invars),
-        *(name for each in level.equations[repeat.end :] for name in each.invars),
-        *level.jaxpr.outvars,
+        *(name for each in equations[: repeat.start] for name in each.invars),
+        *(name for each in equations[repeat.end :] for name in each.invars),
+        *jaxpr.outvars,
     ]
     used = {name for name in outside if not levels.is_literal(name)}
     carried = {slot.name for slot in turn.slots}

@@ -1,4 +1,4 @@
-"""The loops of a program that JAX is about to compile, and which of them are kept for later.
+"""The loops of a program that JAX is about to compile: looked for later, when they are asked for.
 
 `jitcount run --what-if` measures after the program has ended. Until then the jaxprs are kept that
 have loops; no more of them than a few, and none that holds large arrays.
@@ -6,18 +6,28 @@ have loops; no more of them than a few, and none that holds large arrays.
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from jitcount.profile.loops import find, with_places
+from jitcount.profile.loops import find, search, with_places
+from jitcount.profile.sketch import sketches_of
 
 if TYPE_CHECKING:
+    from jitcount.profile.draft import Draft
     from jitcount.profile.loops import Found
     from jitcount.profile.result import Loop
+    from jitcount.profile.sketch import Sketch
 
 # So many programs are kept, those with the largest loops, and so many bytes of constants in each.
 _PROGRAMS = 4
 _LARGE = 64 << 20
+
+# Bytes that the sketch of an equation takes, about.
+_OF_A_MARK = 500
+
+NO_LOOPS = "no loops were looked for"
 
 
 @dataclass(slots=True)
@@ -60,9 +70,25 @@ class Keeper:
 keeper = Keeper()
 
 
-def unrolled_loops(jaxpr: Any) -> tuple[Loop, ...]:
-    """The loops that were unrolled into a program; kept for later, where that is wanted."""
+_keeping = threading.Lock()
+
+
+def look_for_loops(draft: Draft, jaxpr: Any) -> None:
+    """Note what is needed to look for the loops of a program, when its profile is written.
+
+    Where programs are kept, they are looked for now: only the largest are kept.
+    """
+    if not keeper.is_wanted:
+        sketches = sketches_of(jaxpr)
+        size = _OF_A_MARK * sum(len(sketch.marks) for sketch in sketches)
+        draft.read_later(size, partial(_search, sketches=sketches), NO_LOOPS)
+        return
     loops = with_places(find(jaxpr))
-    if loops and keeper.is_wanted:
-        keeper.keep(jaxpr, loops)
-    return tuple(loop for loop, _ in loops)
+    draft.loops = tuple(loop for loop, _ in loops)
+    if loops:
+        with _keeping:
+            keeper.keep(jaxpr, loops)
+
+
+def _search(draft: Draft, sketches: list[Sketch]) -> None:
+    draft.loops = tuple(loop for loop, _ in with_places(search(sketches)))

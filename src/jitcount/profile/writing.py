@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from jitcount.observe.call_site import UNKNOWN_SITE, Sites, owner_of
-from jitcount.profile.result import NOT_ATTRIBUTED, Constant, Line, Loop, Phase, Profile
-from jitcount.profile.units import Account, wall_seconds
+from jitcount.profile.draft import Draft
+from jitcount.profile.result import NOT_ATTRIBUTED, Line, Phase, Profile
+from jitcount.profile.units import wall_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,26 +19,12 @@ if TYPE_CHECKING:
     from jitcount.observe.call_site import CallSite
     from jitcount.profile.optimised import Optimised
     from jitcount.profile.origin import Origin
+    from jitcount.profile.units import Account
 
 # Of passes, those that are worth a row.
 _WORTH_A_ROW = 0.02
 
 _FROM_DISK = "it came from the persistent cache: XLA compiled nothing"
-
-
-@dataclass(slots=True)
-class Draft:
-    """What was found of one compile, not yet written out; it holds no object of JAX's."""
-
-    trace: dict[Origin, float] = field(default_factory=dict)
-    jaxpr: Counter[Origin] = field(default_factory=Counter)
-    operations: Counter[Origin] = field(default_factory=Counter)
-    optimised: Counter[Origin] = field(default_factory=Counter)
-    units: dict[Origin, float] = field(default_factory=dict)
-    account: Account | None = None
-    constants: tuple[Constant, ...] = ()
-    loops: tuple[Loop, ...] = ()
-    notes: list[str] = field(default_factory=list)
 
 
 def profile_of(  # noqa: PLR0913 (keywords, each of its own)
@@ -56,6 +43,7 @@ def profile_of(  # noqa: PLR0913 (keywords, each of its own)
     """
     if not isinstance(draft, Draft):  # a guard asks before XLA has begun
         return None
+    draft.read()
     if owner_of(call_site.file) == "user":
         draft = _with_call_site(draft, call_site)
     return Profile(

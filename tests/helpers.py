@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -77,7 +78,9 @@ def nox(*arguments: str, env: Environment = _NO_CHANGE) -> Finished:
 
 def sessions() -> dict[str, set[str]]:
     """Every session of the project, with its tags."""
-    listed = json.loads(nox("--list", "--json").stdout)
+    # As JSON nox lists what would run, which is not all of them; the oldest has tags only there.
+    names = re.findall(r"^[*-] (\S+)", nox("-l").stdout, re.MULTILINE)
+    listed = json.loads(nox("--list", "--json", "-s", *names).stdout)
     return {session["session"]: set(session["tags"]) for session in listed}
 
 

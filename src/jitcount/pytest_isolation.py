@@ -42,7 +42,7 @@ def key_of(seen: Observation) -> Key | None:
     if program is None:
         return None
     if program.function is not None:
-        return (program.group, program.places, program.numbers.tobytes())
+        return (program.group, program.places, program.key)
     return (program.group, seen.measure.fingerprint) if seen.measure else None
 
 

@@ -138,7 +138,7 @@ def test_a_lowering_tells_the_avals_that_its_line_in_the_log_has(
 
     def on_end(event: str, duration_secs: float, **_about: Any) -> None:
         if event == LOWER:
-            seen.append(frames.read_lowered_avals(sys._getframe()))
+            seen.append(frames.read_lowered(sys._getframe()).kept_avals)
 
     monitoring.register_event_duration_secs_listener(on_end)
     try:

@@ -87,7 +87,7 @@ def register(listener: Listener) -> None:
         "event_duration": monitoring.register_event_duration_secs_listener,
     }
     for kind, callback in listener.items():
-        if not _has(kind, callback):
+        if not is_registered({kind: callback}):
             by_kind[kind](callback)
             _told.append((kind, callback))
 
@@ -111,7 +111,15 @@ def unregister(listener: Listener) -> None:
 
 def is_registered(listener: Listener) -> bool:
     """Whether JAX still has all of it: `clear_event_listeners` takes it away."""
-    return all(map(_has, listener, listener.values()))  # three times a compile: no generator
+    held = vars(_monitoring)  # three times a compile: no call for each
+    for kind, callback in listener.items():
+        registered = held.get(_LISTS[kind])
+        if registered is None:
+            if (kind, callback) not in _told:
+                return False
+        elif callback not in registered:
+            return False
+    return True
 
 
 # JAX gives copies of two of these lists, and none of the third. In a release that renames one, what
@@ -125,10 +133,3 @@ _LISTS = {
 
 _told: list[tuple[str, Callable[..., None]]] = []
 """What was registered, whether it still is or not."""
-
-
-def _has(kind: str, callback: Callable[..., None]) -> bool:
-    registered = getattr(_monitoring, _LISTS[kind], None)
-    if registered is None:
-        return (kind, callback) in _told
-    return callback in registered

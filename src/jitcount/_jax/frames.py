@@ -9,6 +9,7 @@ renamed is not found: the compile is counted, and its cause is not known.
 from __future__ import annotations
 
 import sysconfig
+import weakref
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -24,7 +25,7 @@ from jitcount._jax.transforms import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from types import FrameType
 
 
@@ -94,6 +95,19 @@ class Executable:
     """Of the arguments that the program uses, as in JAX's own line "Compiling ..."."""
 
     platform: str | None = None
+    module: object = None
+    """What is compiled: the same object that a lowering has made."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lowered:
+    """What JAX's frames say of a lowering that has just ended."""
+
+    kept_avals: Sequence[Any] | None = None
+    """As in `Executable`; without them JAX's line stands in."""
+
+    module: Callable[[], object] | None = None
+    """A weak reference to what was made."""
 
 
 def read_call(frame: FrameType | None) -> Call:
@@ -104,13 +118,14 @@ def read_call(frame: FrameType | None) -> Call:
     running = found.get("_pjit_call_impl_python")
     if running is None:
         return Call()
-    jaxpr = running.f_locals.get("jaxpr")
+    local = running.f_locals
+    jaxpr = local.get("jaxpr")
     avals = getattr(jaxpr, "in_avals", None)
     transform = transform_in(found)
     call = _jit_call(found["cache_miss"]) if "cache_miss" in found else None
     seen = Call(
         avals=avals,
-        arrays=_arrays(running, avals),
+        arrays=_arrays(local, avals),
         call=call,
         transform=transform,
         over=transformed_over(found),
@@ -130,24 +145,33 @@ def read_call(frame: FrameType | None) -> Call:
     return replace(seen, made_by_jax=True, call=primitive, transform=transform)
 
 
-def _arrays(running: FrameType, avals: Sequence[Any] | None) -> Sequence[Any]:
+def _arrays(local: dict[str, Any], avals: Sequence[Any] | None) -> Sequence[Any]:
     """The arguments themselves; under a transformation, the user's frame has tracers for them."""
-    arrays = running.f_locals.get("args", ())
+    arrays = local.get("args", ())
     return arrays if avals is not None and len(arrays) == len(avals) else ()
 
 
 def read_executable(frame: FrameType | None) -> Executable:
     """Read the executable that is made just now."""
     local = _locals_near(frame, "from_hlo")
-    return Executable(local.get("global_in_avals"), _platform(local.get("device_list")))
+    devices, module = local.get("device_list"), local.get("hlo")
+    return Executable(local.get("global_in_avals"), _platform(devices), module)
 
 
-def read_lowered_avals(frame: FrameType | None) -> Sequence[Any] | None:
-    """Of the program that is lowered just now, the avals of the arguments that it uses.
+def read_lowered(frame: FrameType | None) -> Lowered:
+    """Read what JAX has just lowered."""
+    local = _locals_near(frame, _LOWERS)
+    module = getattr(local.get("lowering_result"), "module", None)
+    return Lowered(local.get("in_avals"), None if module is None else weakref.ref(module))
 
-    JAX's line "Compiling ..." says the same, and stands in where the frame does not.
-    """
-    return _locals_near(frame, "_cached_lowering_to_hlo").get("in_avals")
+
+def tells_lowered_avals(frame: FrameType | None) -> bool:
+    """Whether `read_lowered` will find the avals of what JAX lowers just now."""
+    found = frame_near(frame, _LOWERS)
+    return found is not None and "in_avals" in found.f_code.co_varnames
+
+
+_LOWERS = "_cached_lowering_to_hlo"
 
 
 # From a listener to where JAX lowers or compiles, through `jax.monitoring`, a context manager and

@@ -51,6 +51,9 @@ class Hub:
         self.excuse: Excuse | None = None
         """Tells the compiles that no guard is asked about, because jitcount is why they are."""
 
+        self.profiler: Profiler | None = None
+        """What profiles, while a recorder with a profile is open."""
+
         self._profiler = Profiler()
         self._profiles_wanted = 0
         self.history = History()
@@ -106,12 +109,14 @@ class Hub:
         """Profile every compile, until `stop_profiling` was called as often."""
         with self._changing:
             self._profiles_wanted += 1
+            self.profiler = self._profiler
 
     def stop_profiling(self) -> None:
         """Profile no more, unless others want it."""
         with self._changing:
             self._profiles_wanted -= 1
             if not self._profiles_wanted:
+                self.profiler = None
                 self._profiler.rest()
 
     def new_history(self, programs: Iterable[Program] = ()) -> None:
@@ -146,11 +151,6 @@ class Hub:
     def has_takers(self) -> bool:
         """Whether a recorder with targets is open."""
         return bool(self.takers)
-
-    @property
-    def profiler(self) -> Profiler | None:
-        """What profiles, while a recorder with a profile is open."""
-        return self._profiler if self._profiles_wanted else None
 
     def give(self, portable: Portable) -> None:
         """Hand on a program that is about to be compiled."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
 
 from jitcount._jax.origin import JAX_DIRECTORIES
-from jitcount.observe.paths import absolute_path, is_installed, shown_path
+from jitcount.observe.paths import absolute_path, is_installed, shown_path, working_directory
 
 if TYPE_CHECKING:
     from types import CodeType
@@ -128,12 +128,19 @@ def _describe(frame: Frame) -> CallSite:
 
 def site_at(filename: str, line: int, qualified_name: str) -> CallSite:
     """Name a line of source."""
+    if (cell := cell_of(filename)) is None:
+        return _site_in_file(filename, line, qualified_name, working_directory())
     function = qualified_name.replace("<locals>.", "")
-    if (cell := cell_of(filename)) is not None:
-        where = f"In [{cell}], line {line}"
-        text = where if function == "<module>" else f"{where} in {function}"
-    else:
-        text = f"{shown_path(filename)}:{line} in {function}"
+    where = f"In [{cell}], line {line}"
+    text = where if function == "<module>" else f"{where} in {function}"
+    return CallSite(text, absolute_path(filename), line, function)
+
+
+@functools.lru_cache(maxsize=4096)
+def _site_in_file(filename: str, line: int, qualified_name: str, _directory: str) -> CallSite:
+    """The same line compiles again and again; as people read it, it depends on the directory."""
+    function = qualified_name.replace("<locals>.", "")
+    text = f"{shown_path(filename)}:{line} in {function}"
     return CallSite(text, absolute_path(filename), line, function)
 
 

@@ -1,8 +1,8 @@
 """Listens to JAX, and makes an `Observation` of each compile.
 
 Three sources, all JAX's own: `jax.monitoring` for when a phase begins and how long it took, the
-stack for what is compiled, and, while a recorder is open, the lines that `jax_log_compiles` turns
-on for what is lowered. `_jax` reads all three.
+stack for what is compiled, and, while a recorder is open and where the stack does not tell it, the
+lines that `jax_log_compiles` turns on for what is lowered. `_jax` reads all three.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Ear:
         """By the module that they made, while takers are there."""
 
         self._lines = (
-            Lines(events.COMPILE_LOGGER, self._stay, self._on_compile_line),
+            Lines(events.COMPILE_LOGGER, self._stay, self._on_compile_line, _is_line_needed),
             Lines(events.PHASE_LOGGER, self._stay),
         )
         self._disk_lines = Lines(events.DISK_LOGGER, self._stay, self._on_disk_line)
@@ -62,6 +62,7 @@ class Ear:
             "event": self._on_event,
             "event_duration": self._on_end,
         }
+        self._lines_are_heard = False
         self._is_describing = True
         self._staying = threading.RLock()
 
@@ -72,6 +73,7 @@ class Ear:
         is_heard = audience.has_listeners or audience.has_guards or audience.has_takers
         for lines in self._lines:
             lines.hear(wanted=is_heard)
+        self._lines_are_heard = is_heard
         self._disk_lines.hear(wanted=audience.has_guards)
         if not audience.has_takers:
             self._modules.clear()
@@ -101,6 +103,7 @@ class Ear:
         events.unregister(self._listener)
         for lines in (*self._lines, self._disk_lines):
             lines.hear(wanted=False)
+        self._lines_are_heard = False
         try:
             yield
         finally:
@@ -111,7 +114,8 @@ class Ear:
     def _on_begin(self, event: str, value: float, **about: Any) -> None:  # noqa: ARG002 (JAX's own)
         if event not in events.PHASES or is_muted():
             return
-        self._stay()
+        if not self._lines_are_heard:  # else they ask at the end of each phase
+            self._stay()
         self._thread.handled[event] = id(sys.exception())
         if event == events.TRACE:
             self._thread.traces.begin(time.time())
@@ -169,29 +173,31 @@ class Ear:
         # Here, before XLA has run, the call is described: Python is quicker now than after.
         thread = self._thread
         heard, thread.avals_in_line = thread.avals_in_line, None
+        made = frames.read_lowered(frame)
         trace = thread.traces.take(function, lambda: frames.is_in_a_call(frame))
         self._lowerings.add(
             Lowered(
                 function=function,
-                kept_avals=frames.read_lowered_avals(frame) or heard,
+                kept_avals=made.kept_avals or heard,
                 thread=threading.get_ident(),
                 trace_s=trace.seconds,
                 lower_s=seconds,
                 description=self._described(function, trace.program, frame),
                 began_at=trace.began_at or thread.lowering_at,
-                module=lowering.lowered_module(frame),
+                module=made.module,
                 profile=self._profiling.end_lowering(trace.profile, frame),
             )
         )
-        if self._audience.has_takers and (made := lowering.read_lowering(frame)) is not None:
-            self._modules.add(made)
+        if self._audience.has_takers and (whole := lowering.read_lowering(frame)) is not None:
+            self._modules.add(whole)
 
     def _begin_compile(self, function: str, frame: FrameType) -> None:
+        # Read now and not at the end: XLA leaves nothing of ours in the processor's caches.
         under_way = UnderWay(time.time())
         self._thread.compiles.append(under_way)
+        under_way.expected = self._observed(function, frame, under_way)
         if self._audience.has_guards:
             under_way.is_allowed = False
-            under_way.expected = self._observed(function, frame, under_way)
             if not settings.may_come_from_disk():
                 try:
                     self._ask(under_way)
@@ -267,10 +273,7 @@ class Ear:
     def _read(self, function: str, frame: FrameType) -> Observation:
         executable = frames.read_executable(frame)
         lowered = self._lowerings.take(
-            function,
-            executable.kept_avals,
-            threading.get_ident(),
-            lowering.compiled_module(frame),
+            function, executable.kept_avals, threading.get_ident(), executable.module
         )
         description = lowered.description if lowered else NO_DESCRIPTION
         if description.avals is None:
@@ -294,6 +297,10 @@ class Ear:
 
     def _described(self, function: str, program: Program | None, frame: FrameType) -> Description:
         return described(function, program, frame, in_full=self._is_describing)
+
+
+def _is_line_needed() -> bool:
+    return not frames.tells_lowered_avals(sys._getframe(1))  # noqa: SLF001 (documented)
 
 
 def _function(about: dict[str, Any]) -> str:

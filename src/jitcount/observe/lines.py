@@ -24,6 +24,7 @@ class Lines:
         logger: its name.
         before: called before JAX asks whether a line is wanted.
         on_line: called with each line; without it, no line is made for us.
+        is_needed: asked before each line; where it says no, that line is not made for us either.
     """
 
     def __init__(
@@ -31,10 +32,12 @@ class Lines:
         logger: str,
         before: Callable[[], None],
         on_line: Callable[[logging.LogRecord], None] | None = None,
+        is_needed: Callable[[], bool] = lambda: True,
     ) -> None:
         self._logger = logging.getLogger(logger)
         self._before = before
         self._on_line = on_line
+        self._is_needed = is_needed
         self._ours: dict[str, Any] = {"isEnabledFor": self._is_enabled_for, "handle": self._handle}
         self._found: dict[str, Any] = {}
         """What another one has put in their place before us."""
@@ -63,7 +66,7 @@ class Lines:
     def _is_enabled_for(self, level: int) -> bool:
         if self.are_heard:
             self._before()
-            if self._on_line is not None:
+            if self._on_line is not None and self._is_needed():
                 return True
         return bool(self._without_us("isEnabledFor")(level))
 

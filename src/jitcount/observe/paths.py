@@ -20,10 +20,15 @@ def shown_path(filename: str) -> str:
     """
     if not os.path.isabs(filename):  # noqa: PTH117 (much faster than pathlib's)
         return filename
+    return _relative(filename, working_directory())
+
+
+def working_directory() -> str:
+    """Where the process is; empty where that is gone."""
     try:
-        return _relative(filename, os.getcwd())  # noqa: PTH109 (the same)
-    except OSError:  # the working directory is gone
-        return Path(filename).name
+        return os.getcwd()  # noqa: PTH109 (the same)
+    except OSError:
+        return ""
 
 
 def is_installed(filename: str) -> bool:
@@ -50,4 +55,5 @@ def _relative(filename: str, directory: str) -> str:
     if installed := _IN_A_PACKAGE.match(filename):
         return filename[installed.end() :]
     path = Path(filename)
-    return str(path.relative_to(directory)) if path.is_relative_to(directory) else path.name
+    is_below = bool(directory) and path.is_relative_to(directory)
+    return str(path.relative_to(directory)) if is_below else path.name

@@ -134,20 +134,22 @@ class Lowerings:
         equal to any.
         """
         with self._lock:
-            candidates = [
-                lowered
-                for lowered in self._waiting.copy()  # such a finalizer changes it
-                if lowered.function == function
-                and _same(lowered.kept_avals, kept_avals)
-                and (module is None or lowered.module is None or lowered.module() is module)
-            ]
-            if not candidates:
-                return None
-            best = next((c for c in reversed(candidates) if c.thread == thread), candidates[-1])
-            with contextlib.suppress(ValueError):  # and may have taken this one
-                self._waiting.remove(best)
-            return best
+            found: Lowered | None = None
+            for lowered in reversed(self._waiting.copy()):  # such a finalizer changes it
+                if lowered.function == function and _may_be(lowered, kept_avals, module):
+                    found = found or lowered
+                    if lowered.thread == thread:
+                        found = lowered
+                        break
+            if found is not None:
+                with contextlib.suppress(ValueError):  # and may have taken this one
+                    self._waiting.remove(found)
+            return found
 
 
-def _same(one: Sequence[Any] | None, other: Sequence[Any] | None) -> bool:
-    return one is other or one is None or other is None or list(one) == list(other)
+def _may_be(lowered: Lowered, kept_avals: Sequence[Any] | None, module: object) -> bool:
+    """Whether a lowering made this module; by its avals, where modules cannot tell."""
+    if module is not None and lowered.module is not None:
+        return lowered.module() is module
+    known = lowered.kept_avals
+    return known is None or kept_avals is None or list(known) == list(kept_avals)

@@ -21,30 +21,34 @@ class Profiling:
 
     def begin_trace(self) -> None:
         """A trace begins."""
-        self._call("begin_trace")
+        if self._audience.profiler is not None:
+            self._call("begin_trace")
 
     def end_trace(self) -> Any:
         """The innermost trace has ended, well or not."""
-        return self._call("end_trace")
+        return None if self._audience.profiler is None else self._call("end_trace")
 
     def end_lowering(self, traced: Any, frame: FrameType) -> Any:
         """A program was lowered."""
-        return self._call("end_lowering", traced, frame)
+        return (
+            None if self._audience.profiler is None else self._call("end_lowering", traced, frame)
+        )
 
     def begin_compile(self, frame: FrameType) -> Any:
         """XLA begins."""
-        return self._call("begin_compile", frame)
+        return None if self._audience.profiler is None else self._call("begin_compile", frame)
 
     def end_compile(self, lowered: Any, begun: Any, frame: FrameType) -> Any:
         """XLA has ended, well or not."""
-        return self._call("end_compile", lowered, begun, frame)
+        return (
+            None
+            if self._audience.profiler is None
+            else self._call("end_compile", lowered, begun, frame)
+        )
 
     def _call(self, name: str, *arguments: Any) -> Any:
-        profiler = self._audience.profiler
-        if profiler is None:
-            return None
         try:
-            return getattr(profiler, name)(*arguments)
+            return getattr(self._audience.profiler, name)(*arguments)
         except Exception:  # observing must never fail the user's program
             _logger.debug("could not profile: %s", name, exc_info=True)
             return None

@@ -7,6 +7,7 @@ description keeps no array and no object of the user's alive.
 from __future__ import annotations
 
 import weakref
+from array import array
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -64,8 +65,8 @@ class Program:
     values: tuple[Value, ...]
     """For each place, what stands there."""
 
-    numbers: np.ndarray = field(init=False)
-    """Hashes of all that can differ: `HEAD` of them, then those of the values."""
+    key: bytes = field(init=False)
+    """Hashes of all that can differ: `HEAD` of them, then those of the values; 8 bytes each."""
 
     jaxpr: Callable[[], object] | None = None
     """A weak reference to the jaxpr: JAX's caches know programs by that object."""
@@ -82,7 +83,12 @@ class Program:
     def __post_init__(self) -> None:
         head = self.function, self.over, self.options, self.settings, self.keywords
         hashes = map(hash, (*head, *self.values))
-        self.numbers = np.fromiter(hashes, np.int64, len(head) + len(self.values))
+        self.key = array("q", hashes).tobytes()
+
+    @property
+    def numbers(self) -> np.ndarray:
+        """The hashes, as numbers."""
+        return np.frombuffer(self.key, np.int64)
 
     @property
     def by_place(self) -> dict[str, Value]:
@@ -91,7 +97,7 @@ class Program:
 
     def is_like(self, other: Program) -> bool:
         """Whether nothing differs between two programs of one function."""
-        return self.places == other.places and self.numbers.tobytes() == other.numbers.tobytes()
+        return self.places == other.places and self.key == other.key
 
     def is_traced_apart_from(self, earlier: Program) -> bool:
         """Whether JAX has traced the same twice, and has cleared nothing in between.

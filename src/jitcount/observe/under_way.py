@@ -22,7 +22,7 @@ class UnderWay:
     began_at: float
     from_disk: bool = False
     expected: Observation | None = None
-    """What was seen of it before it began, because guards are there."""
+    """What was seen of it before it began."""
 
     is_allowed: bool = True
     measure: Measure | None = None

@@ -73,6 +73,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini("compile_redact", "as --compile-redact", "bool", default=False)
     parser.addini("compile_budget", "the budget's file, as --compile-budget", default="")
     parser.addini("compile_budget_eager", "whether eager ones are in it", "bool", default=False)
+    parser.addini(
+        "compile_budget_operations",
+        "whether the budget holds the operations of programs, too",
+        "bool",
+        default=False,
+    )
     parser.addini("compile_isolation", "as --compile-isolation", default="clear")
 
 
@@ -96,7 +102,7 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line("markers", line)
     if (chosen := _isolation(config)) not in {"clear", "none"}:
         raise pytest.UsageError(f"compile_isolation is {chosen!r}; it can be clear or none")
-    for name in ("compile_budget_eager", "compile_redact"):
+    for name in ("compile_budget_eager", "compile_budget_operations", "compile_redact"):
         try:
             config.getini(name)
         except (ValueError, pytest.UsageError) as error:  # of pytest 8, of pytest 9

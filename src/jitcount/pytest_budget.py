@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from jitcount.ledger.budget import Change, Counts
+    from jitcount.ledger.sizes import Sizes
 
 _GOOD = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
 
@@ -56,18 +57,25 @@ class Update:
         self._collected = Collected(config)
         config.pluginmanager.register(self._collected, "jitcount-collected")
 
-    def finish(self, measured: Mapping[str, Counts], others: int, exitstatus: int) -> None:
+    def finish(
+        self, measured: Mapping[str, Counts], sizes: Sizes | None, others: int, exitstatus: int
+    ) -> None:
         """Change it, if the run came to its end.
 
         Args:
             measured: by test that passed, what it compiled.
+            sizes: the operations of that, where the budget is to hold them.
             others: how many did not pass.
             exitstatus: pytest's.
         """
         self._others = others
         if exitstatus in _GOOD:
             self._change = update_budget(
-                self._path, measured, self._collected.is_gone, is_written=self._is_written
+                self._path,
+                measured,
+                self._collected.is_gone,
+                sizes=sizes,
+                is_written=self._is_written,
             )
 
     def lines(self) -> list[str]:
@@ -78,6 +86,7 @@ class Update:
         if self._others:
             tests = "1 test that" if self._others == 1 else f"{self._others} tests that"
             lines.append(f"{tests} did not pass: as before")
+        lines += filter(None, [self._change.note])
         verb = "wrote" if self._is_written else "would change"
         return [*lines, f"{verb} {self._path}: {self._change}"]
 

@@ -99,6 +99,10 @@ def _begin_to_count(item: pytest.Item, counting: contextlib.ExitStack) -> None:
 
     counting.callback(hub.forget, listener)
     hub.listen(listener)
+    run = item.config.pluginmanager.get_plugin("jitcount-run")
+    if run is not None and run.holds_operations:  # where they come from is asked when they grow
+        counting.callback(hub.stop_profiling)
+        hub.profile()
     if targets := item.config.getoption("jitcount_targets"):
         item.stash[_LOG_ON_TARGETS] = counting.enter_context(
             record(targets, redact=_redacts(item.config))
@@ -157,9 +161,14 @@ def fail(  # noqa: PLR0913 (keywords, each of its own)
         for_first_calls: what to do about these.
     """
     what = what or in_short(expected or {}, compiles)
-    item.stash[_REFUSED] = Refused(what, surplus(expected, compiles))
-    shown = [Note(what), *differences(rule, expected, compiles, for_first_calls)]
-    pytest.fail(_rendered(shown), pytrace=False)
+    below = differences(rule, expected, compiles, for_first_calls)
+    refuse(item, Refused(what, surplus(expected, compiles)), below)
+
+
+def refuse(item: pytest.Item, refused: Refused, below: Sequence[Part]) -> NoReturn:
+    """Fail a test for a reason, with more about it below."""
+    item.stash[_REFUSED] = refused
+    pytest.fail(_rendered([Note(refused.what), *below]), pytrace=False)
 
 
 def _rendered(parts: Sequence[Part]) -> str:

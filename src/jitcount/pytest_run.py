@@ -20,6 +20,7 @@ from jitcount.ledger.files import FileError, decode, encode
 from jitcount.ledger.files import is_there as is_file_there
 from jitcount.ledger.writing import require_replaceable
 from jitcount.pytest_budget import Update, update_asked
+from jitcount.pytest_operations import Found, Held
 from jitcount.pytest_plugin import compiles_of, fail, log_of
 from jitcount.show.again import compiled_again
 from jitcount.show.costliest import costliest
@@ -47,6 +48,9 @@ class _Sent(msgspec.Struct, frozen=True):
     counts: Counts
     """Of those that are, as a budget has them."""
 
+    operations: Found
+    """The same, where a budget has them too."""
+
     is_isolated: bool
     """Whether JAX's caches are cleared for tests that hold a count."""
 
@@ -70,6 +74,7 @@ class Run:
                     require_installed(parse(target))
                 prefer_cpu()
             self._budget = self._prepare_files()
+            self._operations = Held(config, self._budget, named)
         except (FileError, ValueError, ImportError) as error:  # of a file, or of a target
             pytest.exit(str(error), 2)
         self._found: dict[str, tuple[Compile, ...]] = {}
@@ -95,8 +100,13 @@ class Run:
         """Whether what a test compiles is held against a number, or will be."""
         return self._budget is not None or self._update is not None
 
+    @property
+    def holds_operations(self) -> bool:
+        """Whether the operations of a test's programs are held against a number."""
+        return self._operations.are_held
+
     def check(self, item: pytest.Item, log: CompileLog) -> None:
-        """Fail a test that compiles more than its budget."""
+        """Fail a test that compiles more than its budget, or larger programs."""
         if self._budget is None:
             return
         found = self._counts_of(log)
@@ -117,6 +127,7 @@ class Run:
                 rule += f"; {made_with}, and this is {jax.__version__}"
             kept = [c for c in log.compiles if self._with_eager or not c.eager]
             fail(item, rule, allowed, kept, what=what)
+        self._operations.check(item, log.compiles)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(
@@ -126,7 +137,13 @@ class Run:
         report = yield
         if call.when == "call":
             is_isolated = self._config.pluginmanager.has_plugin("jitcount-isolation")
-            sent = _Sent(compiles_of(item), self._counts_of(log_of(item)), is_isolated)
+            log = log_of(item)
+            sent = _Sent(
+                compiles_of(item),
+                self._counts_of(log),
+                self._operations.of(log.compiles),
+                is_isolated,
+            )
             report.jitcount = encode(sent).decode()
         return report
 
@@ -147,6 +164,7 @@ class Run:
         found = decode(sent.encode(), _Sent)
         self._found[report.nodeid] = found.compiles
         self._counts[report.nodeid] = found.counts
+        self._operations.found[report.nodeid] = found.operations
         self._are_cleared |= found.is_isolated
 
     @property
@@ -168,7 +186,8 @@ class Run:
                 self._write_ledger(self._ledger)
             if self._update is not None:
                 others = list(self._passed.values()).count(False)
-                self._update.finish(self._measured, others, exitstatus)
+                sizes = self._operations.sizes(self._measured)
+                self._update.finish(self._measured, sizes, others, exitstatus)
         except FileError as error:
             pytest.exit(str(error), 2)
 
@@ -200,6 +219,7 @@ class Run:
             terminalreporter.write_line(render(targets_summary(self._found)))
         for title, lines in (
             ("fewer compiles than budgeted", self._unused()),
+            ("other operations than budgeted", self._operations.lines(self._measured)),
             ("compile budget", self._update.lines() if self._update is not None else []),
         ):
             if lines:

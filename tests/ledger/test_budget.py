@@ -34,7 +34,7 @@ def test_more_is_surplus_and_fewer_is_unused() -> None:
         ('{"kind": "other"}', "is not a jitcount budget"),
         (
             '{"kind": "jitcount budget", "schema": 99}',
-            "has schema 99; this jitcount reads 1; a newer jitcount wrote it",
+            "has schema 99; this jitcount reads 1 to 2; a newer jitcount wrote it",
         ),
         (
             '{"kind": "jitcount budget", "schema": 1, "jax": "0.10.2"}',

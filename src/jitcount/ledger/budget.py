@@ -1,6 +1,7 @@
-"""The committed budget: how often each test may compile each function.
+"""The committed budget: how often each test may compile each function, and how much.
 
-A small file, sorted, one line a function, made to be read in a diff.
+A small file, sorted, one line a function, made to be read in a diff. The operations of programs are
+in it where a project asks for them; one without them is as it was before there were any.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import msgspec
 from jitcount.ledger import kinds
 from jitcount.ledger.counts import counts_text
 from jitcount.ledger.files import is_there, read_whole
+from jitcount.ledger.sizes import Sizes, change_text
 from jitcount.ledger.writing import one_at_a_time, require_replaceable, write_whole
 
 if TYPE_CHECKING:
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
 
 KIND: Final = kinds.BUDGET
 SCHEMA: Final = 1
+WITH_SIZES: Final = 2
+"""The schema of a budget that holds operations, which an older jitcount does not know."""
 
 Counts = dict[str, Annotated[int, msgspec.Meta(ge=0)]]
 
@@ -28,11 +32,18 @@ class Budget(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     """What the tests of a project may compile, by test and by function."""
 
     kind: Literal["jitcount budget"] = KIND
-    schema: Literal[1] = SCHEMA
+    schema: Literal[1, 2] = SCHEMA
     jax: str
     """The JAX release that it was made with, all of it; the earlier one, where only a part was."""
 
     tests: dict[str, Counts]
+    operations: Sizes | msgspec.UnsetType = msgspec.UNSET
+    """With ``compile_budget_operations``, those of the same release."""
+
+    @property
+    def sizes(self) -> Sizes | None:
+        """The operations, where it holds some."""
+        return None if self.operations is msgspec.UNSET else self.operations
 
     def surplus(self, test: str, found: Counts) -> Counts:
         """What a test compiled beyond its budget; a test that is not in it has none.
@@ -54,15 +65,23 @@ class Budget(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
 def read_budget(path: Path) -> Budget:
     """Read a budget, strictly."""
-    return read_whole(path, Budget, kind=KIND, schema=SCHEMA)
+    return read_whole(path, Budget, kind=KIND, schema=WITH_SIZES, oldest=SCHEMA)
 
 
-def write_budget(path: Path, tests: Mapping[str, Counts], jax: str = "") -> None:
+def write_budget(
+    path: Path, tests: Mapping[str, Counts], jax: str = "", sizes: Sizes | None = None
+) -> None:
     """Write a budget, by default one of this JAX; tests that compile nothing are left out."""
     require_replaceable(path, KIND)
-    kept = {test: dict(sorted(counts.items())) for test, counts in sorted(tests.items()) if counts}
-    budget = Budget(jax=jax or _release(), tests=kept)
+    budget = Budget(jax=jax or _release(), tests=_sorted(tests))
+    if sizes is not None and (held := _sorted(sizes.tests)):
+        operations = Sizes(platform=sizes.platform, tests=held)
+        budget = msgspec.structs.replace(budget, schema=WITH_SIZES, operations=operations)
     write_whole(path, msgspec.json.format(msgspec.json.encode(budget), indent=2) + b"\n")
+
+
+def _sorted(tests: Mapping[str, Counts]) -> dict[str, Counts]:
+    return {test: dict(sorted(counts.items())) for test, counts in sorted(tests.items()) if counts}
 
 
 def _release() -> str:
@@ -83,6 +102,10 @@ class Change(msgspec.Struct, frozen=True):
 
     before: dict[str, Counts]
     after: dict[str, Counts]
+    sizes_before: Sizes | None = None
+    sizes_after: Sizes | None = None
+    note: str = ""
+    """What could not be changed, and why."""
 
     def __str__(self) -> str:
         """How many tests come, go and change."""
@@ -92,11 +115,19 @@ class Change(msgspec.Struct, frozen=True):
         return f"+{added} −{dropped} ~{len(changed) - added - dropped}"
 
     def lines(self) -> list[str]:
-        """Each test whose counts change, with what they were and what they are."""
-        return [
-            f"{test}: {counts_text(self.before.get(test, {}))} → "
-            f"{counts_text(self.after.get(test, {}))}"
-            for test in self._tests()
+        """Each test whose counts or operations change, with what they were and what they are."""
+        return [f"{test}: {'; '.join(self._changes_of(test))}" for test in self._tests()]
+
+    def _changes_of(self, test: str) -> list[str]:
+        before, after = self.before.get(test, {}), self.after.get(test, {})
+        found = [] if before == after else [f"{counts_text(before)} → {counts_text(after)}"]
+        if not after:  # with the test its operations go
+            return found
+        old, new = _of(self.sizes_before, test), _of(self.sizes_after, test)
+        return found + [
+            change_text(name, old.get(name, 0), new.get(name, 0))
+            for name in sorted({*old, *new})
+            if old.get(name, 0) != new.get(name, 0)
         ]
 
     def _tests(self) -> list[str]:
@@ -104,7 +135,12 @@ class Change(msgspec.Struct, frozen=True):
             test
             for test in sorted({*self.before, *self.after})
             if self.before.get(test, {}) != self.after.get(test, {})
+            or _of(self.sizes_before, test) != _of(self.sizes_after, test)
         ]
+
+
+def _of(sizes: Sizes | None, test: str) -> Counts:
+    return {} if sizes is None else sizes.tests.get(test, {})
 
 
 def update_budget(
@@ -112,6 +148,7 @@ def update_budget(
     measured: Mapping[str, Counts],
     is_gone: Callable[[str], bool],
     *,
+    sizes: Sizes | None = None,
     is_written: bool = True,
 ) -> Change:
     """Put what a run has measured into a budget, and take out tests that are no longer there.
@@ -122,22 +159,61 @@ def update_budget(
         path: the budget; where it is not there, it is made.
         measured: by test, what it compiled, if it ran to its end.
         is_gone: whether a test of the budget is no longer there.
+        sizes: the operations of these tests, where they are to be held.
         is_written: else it is only said what would change.
     """
     if not is_written:
-        return _merged(path, measured, is_gone)[0]
+        return _merged(path, measured, is_gone, sizes)[0]
     with one_at_a_time(path):
-        change, jax = _merged(path, measured, is_gone)
-        write_budget(path, change.after, jax)
+        change, jax = _merged(path, measured, is_gone, sizes)
+        write_budget(path, change.after, jax, change.sizes_after)
     return change
 
 
 def _merged(
-    path: Path, measured: Mapping[str, Counts], is_gone: Callable[[str], bool]
+    path: Path,
+    measured: Mapping[str, Counts],
+    is_gone: Callable[[str], bool],
+    sizes: Sizes | None,
 ) -> tuple[Change, str]:
     """What changes, and the release that it is made with then."""
     old = read_budget(path) if is_there(path) else None
     before = old.tests if old is not None else {}
     others = {test: counts for test, counts in before.items() if test not in measured}
     kept = {test: counts for test, counts in others.items() if not is_gone(test)}
-    return Change(before, kept | dict(measured)), old.jax if old is not None and kept else ""
+    after = kept | dict(measured)
+    jax = old.jax if old is not None and kept else ""
+    sizes_before = old.sizes if old is not None else None
+    held, note = _merged_sizes(sizes_before, sizes, kept, jax)
+    sizes_after = held and Sizes(platform=held.platform, tests=_of_tests(held.tests, after))
+    return Change(before, after, sizes_before, sizes_after, note), jax
+
+
+def _merged_sizes(
+    old: Sizes | None, new: Sizes | None, kept: Mapping[str, Counts], jax: str
+) -> tuple[Sizes | None, str]:
+    """The operations of a budget: all of one release and one platform, or they stay as they were.
+
+    Args:
+        old: what it has.
+        new: what was measured, if that was asked for.
+        kept: the tests that were not measured.
+        jax: the release that the budget stays one of, if not this one.
+    """
+    if new is None:
+        return old, ""
+    rest = {} if old is None else {test: old.tests[test] for test in kept if test in old.tests}
+    platform = old.platform if old is not None and rest else new.platform
+    if (jax and jax != _release()) or platform != new.platform:
+        of = f"JAX {jax or _release()} on {platform}"
+        return old, f"the budget is of {of}: its operations stay as they are"
+    return Sizes(platform=platform, tests=rest | new.tests), ""
+
+
+def _of_tests(sizes: Mapping[str, Counts], tests: Mapping[str, Counts]) -> dict[str, Counts]:
+    """The operations of what these tests compile, and of nothing else."""
+    found = {
+        test: {name: size for name, size in held.items() if name in tests.get(test, {})}
+        for test, held in sizes.items()
+    }
+    return {test: held for test, held in found.items() if held}

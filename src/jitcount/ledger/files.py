@@ -73,15 +73,25 @@ class _Header(msgspec.Struct):
     schema: int = 0
 
 
-def read_whole(path: Path, form: type[T], *, kind: str, schema: int) -> T:
-    """Read a file of ours; `kind` and `schema` tell it from other people's and from later ones."""
+def read_whole(
+    path: Path, form: type[T], *, kind: str, schema: int, oldest: int | None = None
+) -> T:
+    """Read a file of ours; `kind` and `schema` tell it from other people's and from later ones.
+
+    Args:
+        path: where it is.
+        form: what is in it.
+        kind: what it says that it is.
+        schema: the newest that is read.
+        oldest: the oldest that is; without it, no other.
+    """
     content = _read(path, kind)
     header = _header(path, content, kind)
-    if header.schema != schema:
+    if not (schema if oldest is None else oldest) <= header.schema <= schema:
         remedy = "a newer jitcount wrote it"
         if header.schema < schema:
             remedy = "an older jitcount wrote it: make it anew with this one"
-        read = f"this jitcount reads {schema}"
+        read = f"this jitcount reads {schema if oldest is None else f'{oldest} to {schema}'}"
         raise FileError(f"{path}: has schema {header.schema}; {read}; {remedy}")
     try:
         return decode(content, form)

@@ -121,6 +121,7 @@ SILENCED = {
 }
 
 
+@pytest.mark.thorough
 def test_the_ledger_and_the_exit_code_are_there_where_nothing_can_be_shown(tmp_path: Path) -> None:
     lines = [
         f"import os, sys; trouble = {{name: what for name, (_, what, _) in {SILENCED!r}.items()}}",

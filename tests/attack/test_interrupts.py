@@ -108,6 +108,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, float]:
     return folder, whole(RUN, folder)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("chunk", RUNS, ids=str)
 def test_an_interrupted_run_leaves_a_whole_ledger_and_its_exit_code(
     chunk: range, program: tuple[Path, float]
@@ -140,6 +141,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, float]:
     return folder, whole(UPDATE, folder)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("chunk", TESTS, ids=str)
 def test_an_interrupted_update_leaves_the_budget_as_it_was(
     chunk: range, project: tuple[Path, float]

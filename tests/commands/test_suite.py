@@ -113,6 +113,7 @@ def children(pid: int) -> list[int]:
     return found
 
 
+@pytest.mark.thorough
 def test_several_processes_compute_together_over_loopback_and_one_speaks(tmp_path: Path) -> None:
     listened_at = set()
     with running(

@@ -137,6 +137,7 @@ def test_a_bitcast_gives_the_same_memory_another_shape(
     _check(pairs, run_hlo)
 
 
+@pytest.mark.thorough
 @given(
     shapes=st.lists(_shapes(), min_size=6, max_size=6),
     order=st.permutations(range(3)),

@@ -29,6 +29,7 @@ def test_letters_of_all_languages_stay(text: str) -> None:
     assert visible(text) == text
 
 
+@pytest.mark.thorough
 def test_no_character_at_all_breaks_a_line() -> None:
     every = "".join(map(chr, range(0x110000)))
     shown = visible(every)

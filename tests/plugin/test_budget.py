@@ -232,6 +232,7 @@ def test_only_what_a_run_saw_to_its_end_changes(
     assert said in printed, printed
 
 
+@pytest.mark.thorough
 def test_the_ledger_is_where_pytest_was_started_and_is_not_lost_where_no_test_runs(
     results: dict[str, tuple[int, str, Any]], folder: Path
 ) -> None:

@@ -48,6 +48,7 @@ def test_long_sums_notice_a_faulty_kernel(name: str) -> None:
     assert score.wrong == ""
 
 
+@pytest.mark.thorough
 def test_nothing_is_noticed_where_no_fault_is() -> None:
     assert [tried(case).false_alarm for case in SUMS] == [""] * len(SUMS)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -10,17 +11,20 @@ import numpy as np
 import pytest
 
 import jitcount
+from jitcount._jax import executables
+from jitcount._jax.substituting import Compilable
 from jitcount.emulate import as_if, emulating
 from jitcount.emulate.as_if import emulated
 from jitcount.emulate.emulating import Emulator
 from jitcount.emulate.in_force import target_in_force
+from jitcount.emulate.latest import Latest
 from jitcount.targets import installed
 from jitcount.targets.names import parse
 from jitcount.targets.result import OnTarget
 from tests.emulate.cases import module, parameters
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from jitcount.targets.carry import Cargo
     from jitcount.targets.names import Target
@@ -45,6 +49,11 @@ class FakeCompilers:
         self.asked.append(target.name)
         return self.there if keep_hlo else self.here
 
+    @staticmethod
+    def executable(cargo: Cargo) -> bytes:
+        del cargo
+        return b""
+
     def say(self, hlo: str) -> None:
         self.there = OnTarget(target="tpu:v5e", hlo=hlo)
 
@@ -53,14 +62,23 @@ class FakeCompilers:
 def compilers(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeCompilers]:
     made = FakeCompilers()
 
-    def asked(emulator: Emulator, target: Target, cargo: Cargo, *, keep_hlo: bool) -> OnTarget:
+    def asked(
+        emulator: Emulator,
+        target: Target,
+        cargo: Cargo,
+        *,
+        keep_hlo: bool,
+        take: Callable[[bytes], None] | None = None,
+    ) -> OnTarget:
         del emulator
+        if take is not None:
+            take(made.executable(cargo))
         return made.answer(target, cargo, keep_hlo=keep_hlo)
 
     monkeypatch.setattr(Emulator, "_asked", asked)
     monkeypatch.setattr(Emulator, "get_ready", lambda _: None)
     monkeypatch.setattr(emulating, "_programs", {})
-    monkeypatch.setattr(emulating, "_tried", set())
+    monkeypatch.setattr(emulating, "_executables", Latest(1 << 20))
     monkeypatch.setattr(as_if, "require_installed", lambda _: None)
     yield made
     assert target_in_force() == ""
@@ -95,6 +113,31 @@ def test_the_same_program_is_compiled_once(compilers: FakeCompilers) -> None:
         with jitcount.as_if("tpu:v5e"):
             np.testing.assert_array_equal(jax.jit(_double)(X), X * 3)
     assert compilers.asked == ["tpu:v5e", "cpu"]
+
+
+def test_what_another_process_has_compiled_is_not_compiled_here(
+    compilers: FakeCompilers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def compiled_there(cargo: Cargo) -> bytes:
+        devices = jax.devices("cpu")[:1]
+        options = base64.b64decode(cargo.how["executable"])
+        made = executables.compile_as(cargo.bytecode, options, devices)
+        return executables.written_executable(made, options, devices)
+
+    monkeypatch.setattr(compilers, "executable", compiled_there)
+    monkeypatch.setattr(Compilable, "compile", None)
+    with jitcount.as_if("tpu:v5e") as emulation:
+        np.testing.assert_array_equal(jax.jit(_double)(X), X * 3)
+    assert emulation.faithful
+
+
+def test_what_cannot_be_loaded_is_compiled_here(
+    compilers: FakeCompilers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compilers, "executable", lambda _: b"of another machine")
+    with jitcount.as_if("tpu:v5e") as emulation:
+        np.testing.assert_array_equal(jax.jit(_double)(X), X * 3)
+    assert emulation.faithful
 
 
 ADDED = THREE_TIMES.replace("f32[3]{0} multiply", "f32[3]{0} frobnicate")

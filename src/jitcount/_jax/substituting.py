@@ -24,6 +24,7 @@ from jaxlib import lapack
 from jaxlib.mlir import ir
 
 from jitcount._jax import settings
+from jitcount._jax.executables import loaded_executable, written_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -62,13 +63,23 @@ class Compilable:
         """The module with another function in place of its own; aliases and shardings stay."""
         return _with_body(self._arguments["computation"], text)
 
+    @property
+    def options(self) -> bytes:
+        """How it is compiled."""
+        return written_options(self._arguments["compile_options"])
+
+    def load(self, text: str, written: bytes) -> Any:
+        """Take what another process has compiled of a module; None where that does not fit."""
+        _get_ready(text)
+        given = self._arguments
+        return loaded_executable(
+            given["backend"], written, given["executable_devices"], given["compile_options"]
+        )
+
     def compile(self, text: str) -> Any:
         """Compile a module of the same signature in its place, past the persistent cache."""
+        _get_ready(text)
         given = self._arguments
-        if '"lapack_' in text:
-            # JAX looks LAPACK up when it lowers the first call of it; to run one before that ends
-            # the process. The program in question may have none.
-            lapack.prepare_lapack_call("getrf_ffi", np.dtype("float32"))  # type: ignore[no-untyped-call]
         with _mlir.make_ir_context():
             module = ir.Module.parse(text)
         return _compiler.backend_compile_and_load(
@@ -137,6 +148,16 @@ def suspended() -> Iterator[None]:
         yield
     finally:
         jax.config.update(settings.KEY_OF_BLOCKS, inside)
+
+
+def _get_ready(text: str) -> None:
+    """Have what a module calls.
+
+    JAX looks LAPACK up when it lowers the first call of it; to run one before that ends the
+    process. The program in question may have none.
+    """
+    if '"lapack_' in text:
+        lapack.prepare_lapack_call("getrf_ffi", np.dtype("float32"))  # type: ignore[no-untyped-call]
 
 
 def _main(module: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import re
 import threading
@@ -11,12 +12,15 @@ from typing import TYPE_CHECKING, Any
 from jitcount._jax import settings
 from jitcount._jax.precision import with_highest_precision
 from jitcount.emulate.arithmetic import arithmetic_of
+from jitcount.emulate.latest import Latest
 from jitcount.emulate.translating import NotKnownError, translate
 from jitcount.targets.carry import Cargo, NotCarriedError, carry
 from jitcount.targets.compiling import Job, compilers
 from jitcount.targets.names import parse
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from jitcount._jax.substituting import Compilable
     from jitcount.emulate.arithmetic import Arithmetic
     from jitcount.emulate.translating import Site
@@ -26,10 +30,9 @@ if TYPE_CHECKING:
 
 HERE = parse("cpu")
 
-# What targets made of programs, by target and program, the latest of them; and what was tried.
+# What targets made of programs, by target and program, the latest of them.
 _MOST_PROGRAMS = 512
 _programs: dict[tuple[str, str], OnTarget] = {}
-_tried: set[bytes] = set()
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +109,8 @@ class Emulator:
         )
         _require_same(compilable, found.text)
         text = compilable.with_body(found.text)
-        self._try(text, cargo)
-        return Emulated(compilable.compile(text), found.sites, cycles=_cycles(made.hlo or ""))
+        executable = self._executable(compilable, text, cargo.devices)
+        return Emulated(executable, found.sites, cycles=_cycles(made.hlo or ""))
 
     def _made(self, cargo: Cargo) -> OnTarget:
         """What the target's compiler makes of a program; a test suite has the same one often."""
@@ -121,18 +124,40 @@ class Emulator:
                 _programs[key] = made
         return made
 
-    def _try(self, text: str, cargo: Cargo) -> None:
-        """Compile in another process first: a compiler that ends there ends nothing here."""
-        digest = hashlib.sha256(text.encode()).digest()
-        if digest in _tried:
-            return
-        how = {**cargo.how, "options": {}, "settings": settings.compile_settings()}
-        trial = self._asked(HERE, Cargo(text.encode(), cargo.devices, how), keep_hlo=False)
+    def _executable(self, compilable: Compilable, text: str, devices: int) -> Any:
+        """Compile in another process first: a compiler that ends there ends nothing here.
+
+        What that one has made is taken over; where it cannot be, it is compiled again.
+        """
+        options = compilable.options
+        digest = hashlib.sha256(options + b"\0" + text.encode()).digest()
+        written = _executables.get(digest)
+        if written is None:
+            written = self._tried(text, options, devices)
+            _executables.put(digest, written)
+        made = compilable.load(text, written) if written else None
+        return compilable.compile(text) if made is None else made
+
+    def _tried(self, text: str, options: bytes, devices: int) -> bytes:
+        how = {
+            "executable": base64.b64encode(options).decode(),
+            "settings": settings.compile_settings(),
+        }
+        made: list[bytes] = []
+        cargo = Cargo(text.encode(), devices, how)
+        trial = self._asked(HERE, cargo, keep_hlo=False, take=made.append)
         if trial.error is not None:
             raise NotKnownError(f"rewritten, the CPU's compiler refuses it: {trial.error}")
-        _tried.add(digest)
+        return made[0] if made else b""
 
-    def _asked(self, target: Target, cargo: Cargo, *, keep_hlo: bool) -> OnTarget:
+    def _asked(
+        self,
+        target: Target,
+        cargo: Cargo,
+        *,
+        keep_hlo: bool,
+        take: Callable[[bytes], None] | None = None,
+    ) -> OnTarget:
         """Have a cargo compiled elsewhere, and wait for it."""
         found: list[OnTarget] = []
         is_there = threading.Event()
@@ -141,9 +166,14 @@ class Emulator:
             found.append(result)
             is_there.set()
 
-        compilers().submit(Job(target, cargo, cargo.fingerprint, keep_hlo, self.timeout, tell))
+        job = Job(target, cargo, cargo.fingerprint, keep_hlo, self.timeout, tell, take=take)
+        compilers().submit(job)
         is_there.wait()
         return found[0]
+
+
+_executables = Latest(64 << 20)
+"""What was tried, by its text and options: a test suite has the same programs often."""
 
 
 def _cycles(hlo: str) -> int | None:

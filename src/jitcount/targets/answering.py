@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import io
 import time
@@ -11,6 +12,7 @@ import jax
 import numpy as np
 from jax.experimental import topologies
 
+from jitcount._jax.executables import compile_as, cpu_devices, written_executable
 from jitcount._jax.lowering import compile_module, optimised_text, run_here
 from jitcount.profile.elsewhere import Watching
 
@@ -36,6 +38,8 @@ def answer(asked: dict[str, Any], bytecode: bytes) -> Message:
             return {}, b""
         set_up(asked["settings"])
         chosen = devices[: asked["devices"]]
+        if "executable" in asked:
+            return _executable(base64.b64decode(asked["executable"]), bytecode, chosen)
         platform = asked["topology"]["platform"]
         watching = Watching() if asked.get("profile") else None
         begin, begin_cpu = time.perf_counter(), time.process_time()
@@ -52,6 +56,14 @@ def answer(asked: dict[str, Any], bytecode: bytes) -> Message:
         text = str(error).strip() or type(error).__name__
         return {"compile_s": time.perf_counter() - begin, "error": text}, b""
     return found, hlo.encode()
+
+
+def _executable(options: bytes, written: bytes, devices: Sequence[Any]) -> Message:
+    """Compile for the process that asks, with its options."""
+    begin = time.perf_counter()
+    made = compile_as(written, options, devices)
+    seconds = time.perf_counter() - begin
+    return {"compile_s": seconds}, written_executable(made, options, devices)
 
 
 def _results(made: Any, inputs: list[tuple[str, list[int]]] | None) -> bytes:
@@ -80,12 +92,11 @@ _devices: dict[str, Sequence[Any]] = {}
 
 def devices_of(topology: dict[str, Any]) -> Sequence[Any]:
     """Devices to compile for; none of them need be there."""
+    if topology["platform"] == "cpu":
+        return cpu_devices(topology["devices"])
     key = repr(topology)
     if key not in _devices:
-        is_here = topology["platform"] == "cpu"
-        _devices[key] = (
-            jax.devices("cpu") if is_here else topologies.get_topology_desc(**topology).devices
-        )
+        _devices[key] = topologies.get_topology_desc(**topology).devices
     return _devices[key]
 
 

@@ -51,6 +51,9 @@ class Job:
     """Called once, from the compiler's thread."""
 
     profile: bool = False
+    take: Callable[[bytes], None] | None = None
+    """Called before that with the executable, where the cargo asks for one."""
+
     submitted_at: float = 0.0
     process: CompilerProcess | None = None
     """While it is at work on this."""
@@ -256,17 +259,20 @@ class Compilers:
             job.process = process
             job.is_sent = True
         try:
-            figures, hlo = process.ask(asked, job.cargo.bytecode, job.timeout)
+            figures, block = process.ask(asked, job.cargo.bytecode, job.timeout)
         finally:
             with self._changed:
                 job.process = None
+        if job.take is not None:
+            job.take(block)
+            block = b""
         profile = figures.pop("profile", None)
         return OnTarget(
             target=job.target.name,
             fingerprint=job.fingerprint,
             profile=None if profile is None else profile_from(profile),
             **figures,
-            hlo=hlo.decode() or None,
+            hlo=block.decode() or None,
         )
 
     def _end(self, platform: _Platform, process: CompilerProcess) -> None:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from jitcount.emulate.rules.convolutions import Labels, convolution
 from jitcount.emulate.rules.custom_calls import beside, call, config
-from jitcount.emulate.rules.products import Axes, dot, product
+from jitcount.emulate.rules.dots import Axes, Dot
+from jitcount.emulate.rules.products import product
 from jitcount.emulate.rules.reducing import Window, widened
 from jitcount.emulate.shapes import flat
 from jitcount.emulate.translating import NotKnownError
@@ -81,7 +82,7 @@ def _gemm(
         writer,
         _widened(instruction, {"operand_precision": f"{{{precision.lower()}}}"}),
         (left, right),
-        lambda one, other, element: dot(writer, one, other, pairs, element),
+        Dot(writer, pairs),
     )
     made = _scaled(writer, made, float(told.get("alpha_real", 1)))
     if (beta := float(told.get("beta", 0))) and more:

@@ -14,8 +14,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from jitcount.emulate.rules.custom_calls import call
+from jitcount.emulate.rules.dots import Axes, Dot
 from jitcount.emulate.rules.loosened import loosened_function, loosened_sum
-from jitcount.emulate.rules.products import Axes, dot, product
+from jitcount.emulate.rules.products import product
 from jitcount.emulate.shapes import NARROW, Shape
 from jitcount.emulate.translating import NotKnownError
 from jitcount.emulate.writing import array
@@ -112,7 +113,7 @@ class _Softmax:
             self._writer,
             wide,
             (weights, values),
-            lambda one, other, element: dot(self._writer, one, other, axes, element),
+            Dot(self._writer, axes),
         )
 
     def _op(self, name: str, *operands: Value) -> Value:

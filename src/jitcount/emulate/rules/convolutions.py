@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from jitcount.emulate.rules.products import Axes, dot, product
+from jitcount.emulate.rules.dots import Axes, Dot
+from jitcount.emulate.rules.products import product
 from jitcount.emulate.rules.reducing import Window
 from jitcount.emulate.translating import rule
 from jitcount.emulate.writing import array, table
@@ -44,18 +45,26 @@ def convolution(
         as_dot = _as_dot(labels, window, left.shape, right.shape, shape)
     if as_dot is not None:
         axes, order = as_dot
-
-        def make(one: Value, other: Value, element: str) -> Value:
-            made = dot(writer, *_without_ones(writer, one, other, axes), axes.axes, element)
-            made = writer.reshape(made, order.extents)
-            return writer.transpose(made, order.axes)
-    else:
-        how = _written(labels, window, groups)
-
-        def make(one: Value, other: Value, element: str) -> Value:
-            return writer.op("convolution", [one, other], shape.of(element), how)
-
-    return product(translation, writer, instruction, given, make)
+        return product(
+            translation,
+            writer,
+            instruction,
+            given,
+            Dot(
+                writer,
+                axes.axes,
+                lambda one, other: _without_ones(writer, one, other, axes),
+                lambda made: writer.transpose(writer.reshape(made, order.extents), order.axes),
+            ),
+        )
+    how = _written(labels, window, groups)
+    return product(
+        translation,
+        writer,
+        instruction,
+        given,
+        lambda one, other, element: writer.op("convolution", [one, other], shape.of(element), how),
+    )
 
 
 _GROUPS = ("feature_group_count", "batch_group_count")

@@ -3,33 +3,20 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from jitcount.emulate.arithmetic import BITS, TIES_AWAY
+from jitcount.emulate.rules.dots import Axes, Dot
 from jitcount.emulate.rules.loosened import loosened_sum
+from jitcount.emulate.rules.passes import in_passes
 from jitcount.emulate.shapes import NARROW, Shape, flat
 from jitcount.emulate.translating import rule
-from jitcount.emulate.writing import listed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from jitcount.emulate.arithmetic import Rounding
     from jitcount.emulate.hlo import Instruction
+    from jitcount.emulate.rules.passes import Product
     from jitcount.emulate.translating import Translation
     from jitcount.emulate.writing import Value, Writer
-
-    Product = Callable[[Value, Value, str], Value]
-    """Of a left and a right, with elements of a type."""
-
-
-@dataclass(frozen=True, slots=True)
-class Axes:
-    """Which axes of a product are multiplied: pairs of a left and a right one."""
-
-    batch: list[tuple[int, int]]
-    contracted: list[tuple[int, int]]
 
 
 def product(
@@ -48,16 +35,9 @@ def product(
     if rounding is None or not translation.site(instruction, rounding):
         made = _loosened(translation, writer, (left, right), make(left, right, inner), make)
         return writer.convert(made, result.element)
-    lefts = _parts(writer, left, rounding, max(one for one, _ in rounding.passes))
-    rights = _parts(writer, right, rounding, max(other for _, other in rounding.passes))
-    # The smallest first, so that the sum of the passes keeps what they add.
-    total: Value | None = None
-    for one, other in reversed(rounding.passes):
-        made = make(lefts[one], rights[other], inner)
-        total = made if total is None else writer.op("add", [total, made], made.shape)
-    assert total is not None  # noqa: S101
-    total = _loosened(translation, writer, (lefts[0], rights[0]), total, make)
-    return writer.convert(total, result.element)
+    made = in_passes(writer, (left, right), rounding, make, inner)
+    made = _loosened(translation, writer, (left, right), made, make)
+    return writer.convert(made, result.element)
 
 
 def _loosened(
@@ -97,26 +77,6 @@ def _rounding(
     return translation.arithmetic.products.get(precision)
 
 
-def _parts(writer: Writer, value: Value, rounding: Rounding, last: int) -> list[Value]:
-    """A number as the sum of a few of fewer bits."""
-    found = [_rounded(writer, value, rounding.to)]
-    rest = value
-    for _ in range(last):
-        rest = writer.op("subtract", [rest, found[-1]], value.shape.of())
-        found.append(_rounded(writer, rest, rounding.to))
-    return found
-
-
-def _rounded(writer: Writer, value: Value, to: str) -> Value:
-    exponent, mantissa = BITS[to]
-    if to in TIES_AWAY:
-        return writer.rounded_away(value, mantissa)
-    return writer.rounded(value, exponent, mantissa)
-
-
-# --- Dots ---------------------------------------------------------------------------------------
-
-
 @rule("dot")
 def _dot(
     translation: Translation, writer: Writer, instruction: Instruction, operands: list[Value]
@@ -136,27 +96,5 @@ def _dot(
         writer,
         instruction,
         (left, right),
-        lambda one, other, element: dot(writer, one, other, axes, element),
+        Dot(writer, axes),
     )
-
-
-def dot(writer: Writer, left: Value, right: Value, axes: Axes, element: str) -> Value:
-    """A product without further rounding: batch axes, then those of the left, then the right."""
-    lefts = [axis for axis, _ in axes.batch], [axis for axis, _ in axes.contracted]
-    rights = [axis for _, axis in axes.batch], [axis for _, axis in axes.contracted]
-    extents = [left.shape.extents[axis] for axis in lefts[0]]
-    for value, taken in ((left, lefts), (right, rights)):
-        used = {*taken[0], *taken[1]}
-        extents += [e for axis, e in enumerate(value.shape.extents) if axis not in used]
-    parts = {
-        "lhs_batching_dimensions": lefts[0],
-        "rhs_batching_dimensions": rights[0],
-        "lhs_contracting_dimensions": lefts[1],
-        "rhs_contracting_dimensions": rights[1],
-    }
-    numbers = ", ".join(f"{name} = {listed(axes)}" for name, axes in parts.items() if axes)
-    how = (
-        f"dot_dimension_numbers = #stablehlo.dot<{numbers}>, "
-        "precision_config = [#stablehlo<precision HIGHEST>, #stablehlo<precision HIGHEST>]"
-    )
-    return writer.op("dot_general", [left, right], Shape(element, tuple(extents)), how)

@@ -23,5 +23,5 @@ class Cpu:
         return ()
 
     def machine(self, _size: tuple[int, ...], devices: int) -> Machine:
-        """As many devices as are asked for: the compiler's process has those of this one."""
-        return Machine(devices, {"platform": self.platform})
+        """As many devices as are asked for."""
+        return Machine(devices, {"platform": self.platform, "devices": devices})

@@ -1,0 +1,110 @@
+"""Executables that go from one process to another: compiled there, loaded here.
+
+JAX's persistent cache does the same with files, by the same functions of its clients; public is
+only `jax.experimental.serialize_executable`, which wants a whole `jax.stages.Compiled`. Where a
+release takes a function away, or a machine cannot load what it has compiled, nothing is written,
+and who asks compiles by itself.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from typing import TYPE_CHECKING, Any
+
+import jax
+import numpy as np
+from jax._src import compiler as _compiler
+from jax._src.interpreters import mlir as _mlir
+from jax.extend import backend as _backend
+from jaxlib import utils as _utils
+from jaxlib import xla_client
+from jaxlib.mlir import ir
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def written_options(options: Any) -> bytes:
+    """How a program is compiled, with the flags of this process, as bytes."""
+    return bytes(options.SerializeAsString())
+
+
+def compile_as(written: bytes, options: bytes, devices: Sequence[Any]) -> Any:
+    """Compile a module as another process would, on devices of this one."""
+    with _mlir.make_ir_context():
+        module = ir.Module.parse(written)
+    together = xla_client.DeviceList(tuple(devices))
+    how = _options(options, devices)
+    return _compiler.backend_compile_and_load(devices[0].client, module, together, how, [])
+
+
+def _options(written: bytes, devices: Sequence[Any]) -> Any:
+    """Those of another process, for other devices: the executable does not know which."""
+    how = xla_client.CompileOptions.ParseFromString(written)
+    ids = np.array([device.id for device in devices])
+    shape = how.num_replicas, how.num_partitions
+    how.device_assignment = xla_client.DeviceAssignment.create(ids.reshape(shape))
+    return how
+
+
+def written_executable(executable: Any, options: bytes, devices: Sequence[Any]) -> bytes:
+    """An executable as bytes for another process; empty where it cannot be, or should not."""
+    client = devices[0].client
+    try:
+        if hasattr(executable, "serialize"):
+            written = bytes(executable.serialize())
+        else:  # JAX 0.7
+            written = bytes(client.serialize_executable(executable))
+    except Exception:  # noqa: BLE001 (XLA cannot write every kind of program)
+        return b""
+    if not _quiet:  # the first one tells for all
+        together, how = xla_client.DeviceList(tuple(devices)), _options(options, devices)
+        _quiet.append(is_loaded_quietly(client, written, together, how))
+    return written if _quiet[0] else b""
+
+
+def loaded_executable(client: Any, written: bytes, devices: Any, options: Any) -> Any:
+    """What another process has compiled, ready to run here; None where it does not fit."""
+    try:
+        return client.deserialize_executable(written, devices, options)
+    except Exception:  # noqa: BLE001 (whatever it is, it can be compiled here)
+        return None
+
+
+_quiet: list[bool] = []
+
+
+def is_loaded_quietly(client: Any, written: bytes, devices: Any, options: Any) -> bool:
+    """Whether XLA loads it and says nothing; only for a process that has stderr for itself.
+
+    On some processors XLA takes features that it prefers for features that it needs, finds them
+    missing on the machine that has them, and says so at each load (openxla/xla issue 44565).
+    """
+    before = os.dup(2)
+    with tempfile.TemporaryFile() as printed:
+        os.dup2(printed.fileno(), 2)
+        try:
+            _utils.absl_set_min_log_level(_ALL)
+            loaded = loaded_executable(client, written, devices, options)
+            return loaded is not None and os.fstat(printed.fileno()).st_size == 0
+        except AttributeError:  # a release that cannot be told to speak
+            return False
+        finally:
+            with contextlib.suppress(AttributeError):
+                _utils.absl_set_min_log_level(_FATAL)
+            os.dup2(before, 2)
+            os.close(before)
+
+
+# XLA's levels of what it prints.
+_ALL, _FATAL = 1, 3
+
+
+def cpu_devices(count: int) -> Sequence[Any]:
+    """As many devices as are wanted at the least; only for a process without arrays of its own."""
+    if len(jax.devices("cpu")) < count:
+        _backend.clear_backends()
+        jax.config.update("jax_num_cpu_devices", count)
+    return jax.devices("cpu")

@@ -31,6 +31,16 @@ def written_options(options: Any) -> bytes:
     return bytes(options.SerializeAsString())
 
 
+def without_shardy(options: Any) -> Any:
+    """The same options, for a module whose shardings are written as XLA writes them itself."""
+    how = xla_client.CompileOptions.ParseFromString(options.SerializeAsString())
+    build = how.executable_build_options
+    build.use_shardy_partitioner = False
+    build.allow_spmd_sharding_propagation_to_parameters = [False]
+    build.allow_spmd_sharding_propagation_to_output = [False]
+    return how
+
+
 def compile_as(written: bytes, options: bytes, devices: Sequence[Any]) -> Any:
     """Compile a module as another process would, on devices of this one."""
     with _mlir.make_ir_context():

@@ -284,13 +284,31 @@ def compile_module(
 
 
 def optimised_text(executable: Any) -> str:
-    """The program as its compiler made it, with all constants written out."""
+    """The program as its compiler made it, with all constants written out.
+
+    Over several devices, comments at its end say how arguments and results are laid out on them:
+    some releases leave that out of the text.
+    """
     module = executable.hlo_modules()[0]
     options = _print_options()
     if options is None:
-        return str(module.to_string())
+        return str(module.to_string()) + _shardings(executable)
     options.print_large_constants = True
-    return str(module.to_string(options))
+    return str(module.to_string(options)) + _shardings(executable)
+
+
+def _shardings(executable: Any) -> str:
+    """Comments, as `jitcount.emulate.shardings` reads them; empty for one device."""
+    try:
+        arguments = executable.get_parameter_shardings()
+        results = executable.get_output_shardings()
+        if arguments is None or results is None:
+            return ""
+        read = xla_client.HloSharding.from_proto
+        written = ["; ".join(str(read(each)) for each in given) for given in (arguments, results)]
+    except Exception:  # noqa: BLE001 (some compilers do not tell)
+        return ""
+    return f"\n// shardings of arguments: {written[0]}\n// shardings of results: {written[1]}\n"
 
 
 def _print_options() -> Any:

@@ -14,6 +14,7 @@ that throws away all that was compiled before.)
 from __future__ import annotations
 
 import contextlib
+import functools
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -24,10 +25,13 @@ from jaxlib import lapack
 from jaxlib.mlir import ir
 
 from jitcount._jax import settings
-from jitcount._jax.executables import loaded_executable, written_options
+from jitcount._jax.executables import loaded_executable, without_shardy, written_options
+from jitcount._jax.replacing import main_function, with_body
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from jitcount._jax.replacing import Shards
 
     Substitute = Callable[["Compilable"], Any]
     """Gives an executable, or None where JAX's own should be."""
@@ -51,7 +55,7 @@ class Compilable:
 
     def signature(self) -> tuple[list[str], list[str]]:
         """The types of arguments and results."""
-        kind = _main(self._arguments["computation"]).type
+        kind = main_function(self._arguments["computation"]).type
         return [str(each) for each in kind.inputs], [str(each) for each in kind.results]
 
     def has_bfloat16(self) -> bool:
@@ -59,21 +63,36 @@ class Compilable:
         text = self._arguments["computation"].operation.get_asm(large_elements_limit=16)
         return "bf16" in text
 
-    def with_body(self, text: str) -> str:
-        """The module with another function in place of its own; aliases and shardings stay."""
-        return _with_body(self._arguments["computation"], text)
+    def with_body(self, text: str, shards: Shards | None = None) -> str:
+        """The module with another function in place of its own; aliases and shardings stay.
+
+        Of a program over several devices that is the function of one device; `shards` says how
+        arguments and results are laid out.
+        """
+        return with_body(self._arguments["computation"], text, shards)
+
+    @functools.cached_property
+    def _options(self) -> Any:
+        """With shards the text has its shardings in XLA's own form, not in Shardy's."""
+        given = self._arguments["compile_options"]
+        return given if self.devices == 1 else without_shardy(given)
 
     @property
     def options(self) -> bytes:
         """How it is compiled."""
-        return written_options(self._arguments["compile_options"])
+        return written_options(self._options)
+
+    @property
+    def processes(self) -> int:
+        """Of how many the devices are."""
+        return len({device.process_index for device in self._arguments["devices"].flat})
 
     def load(self, text: str, written: bytes) -> Any:
         """Take what another process has compiled of a module; None where that does not fit."""
         _get_ready(text)
         given = self._arguments
         return loaded_executable(
-            given["backend"], written, given["executable_devices"], given["compile_options"]
+            given["backend"], written, given["executable_devices"], self._options
         )
 
     def compile(self, text: str) -> Any:
@@ -86,7 +105,7 @@ class Compilable:
             given["backend"],
             module,
             given["executable_devices"],
-            given["compile_options"],
+            self._options,
             given["host_callbacks"],
         )
 
@@ -158,63 +177,3 @@ def _get_ready(text: str) -> None:
     """
     if '"lapack_' in text:
         lapack.prepare_lapack_call("getrf_ffi", np.dtype("float32"))  # type: ignore[no-untyped-call]
-
-
-def _main(module: Any) -> Any:
-    for operation in module.body.operations:
-        if operation.operation.name == "func.func" and _name(operation) == "main":
-            return operation
-    raise ValueError("a module without a main function")
-
-
-def _name(operation: Any) -> str:
-    return str(ir.StringAttr(operation.operation.attributes["sym_name"]).value)
-
-
-def _with_body(module: Any, text: str) -> str:
-    main = _main(module)
-    kind = main.type
-    arguments = _attributed(kind.inputs, main.operation.attributes, "arg_attrs")
-    results = _attributed(kind.results, main.operation.attributes, "res_attrs")
-    heads = ", ".join(f"%arg{i}: {each}" for i, each in enumerate(arguments))
-    given = ", ".join(f"%arg{i}" for i in range(len(arguments)))
-    types = f"({', '.join(map(str, kind.inputs))}) -> ({', '.join(map(str, kind.results))})"
-    count = len(kind.results)
-    made = ", ".join(f"%made#{i}" for i in range(count)) if count > 1 else "%made"
-    called = f"%made:{count} = " if count > 1 else "%made = "
-    returned = ", ".join(map(str, kind.results))
-    body = (
-        f"{called if count else ''}func.call @emulated({given}) : {types}\n"
-        f"func.return {f'{made} : {returned}' if count else ''}\n"
-    )
-    held = ", ".join(f"{each.name} = {each.attr}" for each in _attributes(module.operation))
-    beside = [
-        str(operation)
-        for operation in module.body.operations
-        if operation.operation.name != "func.func"
-    ]
-    name = _name(module)
-    return "\n".join(
-        [
-            f'module @"{name}" attributes {{{held}}} {{',
-            *beside,
-            f"func.func public @main({heads}) -> ({', '.join(results)}) {{\n{body}}}",
-            text.replace("func.func public @main", "func.func private @emulated", 1),
-            "}",
-        ]
-    )
-
-
-def _attributes(operation: Any) -> list[Any]:
-    attributes = operation.attributes
-    found = (attributes[i] for i in range(len(attributes)))
-    return [each for each in found if each.name != "sym_name"]
-
-
-def _attributed(types: Any, attributes: Any, name: str) -> list[str]:
-    """Types with their attributes, as in a function's head."""
-    held = list(attributes[name]) if name in attributes else [""] * len(types)
-    return [
-        f"{kind} {each}" if str(each) not in {"", "{}"} else str(kind)
-        for kind, each in zip(types, held, strict=True)
-    ]

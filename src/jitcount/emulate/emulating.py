@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from jitcount._jax import settings
 from jitcount._jax.precision import with_highest_precision
+from jitcount._jax.replacing import Shards
 from jitcount.emulate.arithmetic import arithmetic_of
 from jitcount.emulate.latest import Latest
+from jitcount.emulate.shardings import layouts_in, part_of
 from jitcount.emulate.translating import NotKnownError, translate
 from jitcount.targets.carry import Cargo, NotCarriedError, carry
 from jitcount.targets.compiling import Job, compilers
@@ -86,6 +88,8 @@ class Emulator:
     def _emulated(self, compilable: Compilable, portable: Portable | None) -> Emulated:
         if compilable.platform != HERE.platform:
             raise NotKnownError(f"compiled for {compilable.platform}, not for the CPU")
+        if compilable.processes > 1:
+            raise NotKnownError(f"its devices are of {compilable.processes} processes")
         if portable is None or portable.lowering is None:
             raise NotCarriedError(
                 "it was lowered before the block began; call .lower() inside the block"
@@ -107,8 +111,9 @@ class Emulator:
             is_float32=not compilable.has_bfloat16(),
             draw=self.draw,
         )
-        _require_same(compilable, found.text)
-        text = compilable.with_body(found.text)
+        shards = _shards(compilable, made.hlo or "") if compilable.devices > 1 else None
+        _require_same(compilable.signature() if shards is None else _parts(shards), found.text)
+        text = compilable.with_body(found.text, shards)
         executable = self._executable(compilable, text, cargo.devices)
         return Emulated(executable, found.sites, cycles=_cycles(made.hlo or ""))
 
@@ -185,9 +190,28 @@ def _cycles(hlo: str) -> int | None:
     return sum(map(int, found)) or None
 
 
-def _require_same(compilable: Compilable, text: str) -> None:
+def _shards(compilable: Compilable, hlo: str) -> Shards:
+    """How the target has laid out arguments and results on its devices."""
+    layouts = layouts_in(hlo)
+    types = compilable.signature()
+    if layouts is None or tuple(map(len, types)) != (len(layouts.arguments), len(layouts.results)):
+        raise NotKnownError("how the target lays it out on its devices is not known")
+    try:
+        parts = [
+            tuple(map(part_of, whole, shardings))
+            for whole, shardings in zip(types, (layouts.arguments, layouts.results), strict=True)
+        ]
+    except ValueError as error:
+        raise NotKnownError(str(error)) from error
+    return Shards(layouts.arguments, layouts.results, *parts)
+
+
+def _parts(shards: Shards) -> tuple[list[str], list[str]]:
+    return list(shards.argument_types), list(shards.result_types)
+
+
+def _require_same(wanted: tuple[list[str], list[str]], text: str) -> None:
     """Raise where the target's program takes or gives something else than the one in question."""
-    wanted = compilable.signature()
     head = text[: text.index("{\n")]
     arguments, _, results = head.partition(") -> (")
     given = [part.split(": ", 1)[1] for part in arguments.split("(", 1)[1].split(", ") if part]

@@ -61,6 +61,9 @@ class Translation:
     is_wide: bool = False
     """Whether 16 bits are computed in float32 and stay so: inside of a reduction."""
 
+    collected: dict[str, Values] = field(default_factory=dict)
+    """Of operations between devices, what each was given; by their names."""
+
     places: Places = field(init=False)
 
     def __post_init__(self) -> None:
@@ -83,6 +86,8 @@ class Translation:
         rule = RULES.get(instruction.opcode)
         if rule is None:
             raise NotKnownError(f"the operation {instruction.opcode}")
+        if instruction.opcode in COLLECTIVES:
+            self.collected[instruction.name] = tuple(operands)
         return rule(self, writer, instruction, operands)
 
     def declared(self, writer: Writer, instruction: Instruction, value: Value) -> Value:
@@ -145,6 +150,10 @@ class Translation:
 
 
 _NARROWED = Rounding(BFLOAT16)
+
+COLLECTIVES = frozenset(
+    {"all-reduce", "all-gather", "reduce-scatter", "collective-permute", "all-to-all"}
+)
 
 # How a line is called that an instruction only comes near to, and how far that is looked for.
 NEAR = "near "

@@ -123,6 +123,16 @@ class Writer:
             return [Value(made, results[0])]
         return [Value(f"{made}#{i}", shape) for i, shape in enumerate(results)]
 
+    def manual(self, name: str, result: Shape) -> Value:
+        """An operation without operands that is another on each device.
+
+        Which it is follows from nothing that it takes: so it is written.
+        """
+        made = f"%v{next(self.names)}"
+        how = '{mhlo.sharding = "{manual}"}'
+        self.lines.append(f'{made} = "stablehlo.{name}"() {how} : () -> {result.type}')
+        return Value(made, result)
+
     def region(
         self, parameters: Sequence[Shape], body: Callable[[Writer, list[Value]], Sequence[Value]]
     ) -> str:
@@ -171,6 +181,17 @@ class Writer:
             f"strides = {array([1] * rank)}"
         )
         return self.op("slice", [value], value.shape.of(extents=limits), how)
+
+    def taken(self, value: Value, at: int) -> Value:
+        """One of those along the first axis, which goes."""
+        extents = value.shape.extents
+        how = (
+            f"limit_indices = {array([at + 1, *extents[1:]])}, "
+            f"start_indices = {array([at, *[0] * (len(extents) - 1)])}, "
+            f"strides = {array([1] * len(extents))}"
+        )
+        made = self.op("slice", [value], value.shape.of(extents=(1, *extents[1:])), how)
+        return self.reshape(made, extents[1:])
 
     def pad(self, value: Value, extents: tuple[int, ...]) -> Value:
         """Zeros behind the last of each axis."""

@@ -54,7 +54,7 @@ def _at_once(make: Dot, given: tuple[Value, Value], rounding: Rounding, element:
     )
     axes = Axes([(0, 0), *_moved(make.axes.batch)], _moved(make.axes.contracted))
     made = dot(writer, left, right, axes, element)
-    return _added(writer, [_taken(writer, made, at) for at in range(len(order))])
+    return _added(writer, [writer.taken(made, at) for at in range(len(order))])
 
 
 def _moved(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -83,18 +83,6 @@ def _stacked(writer: Writer, value: Value, rounding: Rounding, which: list[int])
         is_it = writer.op("compare", [places, wanted], shape.of("pred"), how)
         made = writer.op("select", [is_it, part, made], shape)
     return made
-
-
-def _taken(writer: Writer, value: Value, at: int) -> Value:
-    """One of those along the first axis."""
-    extents = value.shape.extents
-    how = (
-        f"limit_indices = {array([at + 1, *extents[1:]])}, "
-        f"start_indices = {array([at, *[0] * (len(extents) - 1)])}, "
-        f"strides = {array([1] * len(extents))}"
-    )
-    made = writer.op("slice", [value], value.shape.of(extents=(1, *extents[1:])), how)
-    return writer.reshape(made, extents[1:])
 
 
 def _parts(writer: Writer, value: Value, rounding: Rounding, last: int) -> list[Value]:

@@ -256,11 +256,11 @@ def add_aot(backend: Backend) -> None:
         tests = ("tests/targets", "tests/emulate", *pages)
         session.run("pytest", *tests, "-m", "aot", "-n2", *session.posargs, env=env)
         if not session.posargs:
-            # What is sharded needs as many devices, and is compiled only.
-            ledger = RESULTS / f"aot-{backend.name}.json"
+            # What is compiled is run here, too, and its results are checked. What is sharded needs
+            # as many devices.
+            ledger = RESULTS / f"as-if-{backend.name}-sharded.json"
             eight = env | {"JAX_NUM_CPU_DEVICES": "8"}
-            run_suite(session, ledger, eight, "--target", backend.target, "--", *SHARDED)
-            # All else is compiled, and what that computes is checked, too.
+            run_suite(session, ledger, eight, "--as-if", backend.target, "--", *SHARDED)
             emulated = RESULTS / f"as-if-{backend.name}.json"
             run_suite(session, emulated, env, "--as-if", backend.target)
 

@@ -170,12 +170,15 @@ def _started(  # noqa: PLR0913, PLR0917
 
 def of_devices() -> list[Case]:
     """Among one device."""
-    alone = ("all-gather", "reduce-scatter", "collective-permute", "all-to-all",
+    alone = ("all-gather", "reduce-scatter", "all-to-all",
              "collective-broadcast", "ragged-all-to-all")  # fmt: skip
+    permute = "collective-permute"
     zero = np.array(0, np.uint32)
     return [
         simple("all-reduce", (_V,), _V, "replica_groups={}, to_apply=%add", computations=(ADD,)),
         *(simple(opcode, (_V,), _V, "replica_groups={{0}}") for opcode in alone),
+        simple(permute, (_V,), _V, "source_target_pairs={{0,0}}"),
+        simple(permute, (_V,), 0 * _V, "source_target_pairs={}", name="permute from none"),
         *(
             Case(f"{which}", module(f"ROOT %it = u32[] {which}()"), (), (zero,))
             for which in ("partition-id", "replica-id")

@@ -83,6 +83,15 @@ CASES = {
         ),
         (UPPER + LOWER, WHOLE),
     ),
+    "started sum, with its operand": (
+        module(
+            "%p0 = f32[2,6]{1,0} parameter(0)\n"
+            f"%s = ((f32[2,6]{{1,0}}), f32[2,6]{{1,0}}) all-reduce-start(%p0), {_GLOBAL}, "
+            "to_apply=%by\nROOT %r = f32[2,6]{1,0} all-reduce-done(%s)",
+            _region("add"),
+        ),
+        (UPPER + LOWER, WHOLE),
+    ),
     "gather": (
         _of(f"f32[4,6]{{1,0}} all-gather(%p0), {_GLOBAL}, dimensions={{0}}"),
         (X, WHOLE),

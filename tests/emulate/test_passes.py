@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import jax
 import numpy as np
 import pytest
 
@@ -53,5 +54,8 @@ def test_at_once_is_as_one_by_one(
     monkeypatch.setattr(passes, "_SMALL", 0)
     (one_by_one,) = run_hlo(case.text, *given, arithmetic=TPU)
     assert translate(case.text, TPU).text.count("dot_general") == passes_of
-    np.testing.assert_array_equal(at_once, one_by_one)
-    assert np.any(at_once != 0)
+    if jax.__version_info__ >= (0, 10):
+        np.testing.assert_array_equal(at_once, one_by_one)
+    else:  # a row is multiplied in another way there than a batch of rows: in another order
+        np.testing.assert_allclose(at_once, one_by_one, rtol=0, atol=2**-17)
+    assert np.abs(at_once).max() > 1

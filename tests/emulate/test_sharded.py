@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import jax
 import pytest
 
 from tests.helpers import jitcount as command
@@ -108,6 +109,10 @@ def test_sharded_programs_are_carried_over(target: str, tmp_path: Path) -> None:
     done = python(str(script), target, env=EIGHT)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
+    if jax.__version_info__ < (0, 8):  # there it compiles in a way of its own
+        assert found.pop("pmap")[1] == [
+            "not carried over: JAX's frames do not show how it is compiled, as under jax.pmap"
+        ]
     names = {"psum", "all_gather", "ppermute", "psum_scatter", "all_to_all", "grid", "trained"}
     assert names <= set(found)
     assert {name: each for name, each in found.items() if each != [True, [], True, True]} == {}

@@ -42,10 +42,11 @@ def with_body(module: Any, text: str, shards: Shards | None) -> str:
     heads = _attributed(inputs, attributes, "arg_attrs", given)
     results = _attributed(outputs, attributes, "res_attrs", made)
     held = ", ".join(f"{each.name} = {each.attr}" for each in _attributes(module.operation))
+    left_out = {"func.func"} if shards is None else {"func.func", "sdy.mesh"}
     beside = [
         str(operation)
         for operation in module.body.operations
-        if operation.operation.name not in {"func.func", "sdy.mesh"}
+        if operation.operation.name not in left_out
     ]
     arguments = ", ".join(f"%arg{i}: {each}" for i, each in enumerate(heads))
     body = _call(inputs, outputs) if shards is None else _sharded(inputs, outputs, shards)

@@ -14,7 +14,6 @@ that throws away all that was compiled before.)
 from __future__ import annotations
 
 import contextlib
-import functools
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -42,6 +41,7 @@ class Compilable:
 
     def __init__(self, arguments: dict[str, Any]) -> None:
         self._arguments = arguments
+        self._has_shards = False
 
     @property
     def platform(self) -> str:
@@ -69,13 +69,14 @@ class Compilable:
         Of a program over several devices that is the function of one device; `shards` says how
         arguments and results are laid out.
         """
+        self._has_shards = shards is not None
         return with_body(self._arguments["computation"], text, shards)
 
-    @functools.cached_property
+    @property
     def _options(self) -> Any:
         """With shards the text has its shardings in XLA's own form, not in Shardy's."""
         given = self._arguments["compile_options"]
-        return given if self.devices == 1 else without_shardy(given)
+        return without_shardy(given) if self._has_shards else given
 
     @property
     def options(self) -> bytes:

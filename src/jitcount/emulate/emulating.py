@@ -90,7 +90,7 @@ class Emulator:
             raise NotKnownError(f"compiled for {compilable.platform}, not for the CPU")
         if compilable.processes > 1:
             raise NotKnownError(f"its devices are of {compilable.processes} processes")
-        if portable is None or portable.lowering is None:
+        if portable is None or (portable.lowering is None and portable.compilation is not None):
             raise NotCarriedError(
                 "it was lowered before the block began; call .lower() inside the block"
             )

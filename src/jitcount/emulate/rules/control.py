@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from jitcount.emulate.translating import RULES, rule
@@ -181,10 +182,12 @@ def _as(
     shapes = instruction.shapes
     if opcode == "copy":
         return operands[0]
-    if opcode != "all-reduce" and isinstance(shapes, tuple):
+    # Of an all-reduce, before JAX 0.12, only the results: arrays, where else operands come first.
+    has_operands = opcode != "all-reduce" or (
+        isinstance(shapes, tuple) and isinstance(shapes[0], tuple)
+    )
+    if isinstance(shapes, tuple) and has_operands:
         shapes = shapes[1]
-    from dataclasses import replace  # noqa: PLC0415
-
     return RULES[opcode](
         translation, writer, replace(instruction, opcode=opcode, shapes=shapes), operands
     )

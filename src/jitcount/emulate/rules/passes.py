@@ -46,7 +46,7 @@ def _added(writer: Writer, values: Sequence[Value]) -> Value:
 
 
 def _at_once(make: Dot, given: tuple[Value, Value], rounding: Rounding, element: str) -> Value:
-    """All passes as one product, with a batch axis for them; the same bits as one by one."""
+    """All passes as one product, with a batch axis for them; added in the same order."""
     writer, order = make.writer, rounding.passes[::-1]
     left, right = (
         _stacked(writer, value, rounding, [pair[side] for pair in order])

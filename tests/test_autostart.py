@@ -85,6 +85,7 @@ def test_the_table_is_shown_once_whoever_imports_jax(start: Path, before: str) -
     assert done.stderr.count("<lambda>") == 2  # in one row, and in its cause
 
 
+@pytest.mark.thorough
 def test_what_comes_at_the_end_is_counted_and_a_command_of_ours_tells_by_itself(
     start: Path,
 ) -> None:
@@ -113,6 +114,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.thorough
 def test_each_child_of_multiprocessing_shows_its_table_with_its_name(start: Path) -> None:
     done = run(start, "1", CHILDREN)
     assert (done.stdout, done.returncode) == ("[0, 0, 0] False\n", 0)

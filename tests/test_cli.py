@@ -83,6 +83,7 @@ print("end")
 """
 
 
+@pytest.mark.thorough
 def test_what_threads_and_exit_handlers_compile_is_counted_kept_and_held_to_the_limit(
     tmp_path: Path,
 ) -> None:

@@ -130,6 +130,7 @@ def test_a_script_runs_and_ends_as_with_python(name: str, tmp_path: Path) -> Non
     assert differences(tmp_path, script, *words) == ""
 
 
+@pytest.mark.thorough
 def test_all_that_python_can_run_is_run(tmp_path: Path) -> None:
     script = write(tmp_path, "names", NAMES)
     (tmp_path / "folder").mkdir()

@@ -32,6 +32,7 @@ raise SystemExit(3)
 """
 
 
+@pytest.mark.thorough
 def test_a_loop_is_measured_and_the_exit_code_is_the_programs(tmp_path: Path) -> None:
     (tmp_path / "net.py").write_text(PROGRAM)
     done = jitcount("run", "--what-if", "--ledger", "run.json", "net.py", cwd=tmp_path)

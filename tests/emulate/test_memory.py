@@ -127,6 +127,7 @@ def _numbers(shape: Shape) -> np.ndarray:
     return numbers.astype(dtype)
 
 
+@pytest.mark.thorough
 @given(pairs=st.lists(st.tuples(_shapes(), _shapes()), min_size=6, max_size=6))
 @settings(
     max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]

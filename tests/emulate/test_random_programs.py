@@ -178,6 +178,7 @@ def test_random_programs_compute_the_same(seed: int, run_text: Run) -> None:
     _check(programs, shapes, run_text)
 
 
+@pytest.mark.thorough
 def test_each_step_computes_the_same(run_text: Run) -> None:
     """So that none of them depends on chance."""
     _check([[(name, 0, 0, number)] for name in STEPS for number in (1, 2)], _SHAPES, run_text)

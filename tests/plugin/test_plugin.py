@@ -295,6 +295,7 @@ def test_the_ledger_has_all_compiles_and_the_table_shows_the_costliest(project: 
     assert ledger["cases"]["test_it.py::test_quiet"] == {}
 
 
+@pytest.mark.thorough
 def test_one_ledger_comes_from_all_workers(project: Project) -> None:
     pytest.importorskip("xdist")
     project.write("test_it.py", BUDGETED)
@@ -334,6 +335,7 @@ def test_a_project_without_jax_pays_nothing(project: Project) -> None:
     assert project.run().returncode == 0
 
 
+@pytest.mark.thorough
 def test_the_number_of_compiles_to_show_is_not_the_next_word(project: Project) -> None:
     project.write("test_a.py", "def test_it(): step(arr(3))\n")
     project.write("test_b.py", "def test_it(own): step(arr(3))\n")

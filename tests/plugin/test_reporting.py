@@ -144,6 +144,7 @@ def test_github_is_given_a_summary(project: Project, on_github: Finished) -> Non
     assert lines[7] == "### 6 compiles in 5 tests, TIME"
 
 
+@pytest.mark.thorough
 def test_elsewhere_nothing_is_said_to_github(project: Project, tmp_path: Path) -> None:
     pytest.importorskip("xdist")
     env = {"GITHUB_ACTIONS": None, "GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md")}
@@ -163,6 +164,7 @@ def test_elsewhere_nothing_is_said_to_github(project: Project, tmp_path: Path) -
     ]
 
 
+@pytest.mark.thorough
 def test_workers_tell_github_through_the_one_above(project: Project) -> None:
     pytest.importorskip("xdist")
     env = {

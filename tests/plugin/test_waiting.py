@@ -64,9 +64,9 @@ SPREAD = ("-n1", "--compile-ledger=ledger.json", "--compile-budget=b.json", "--c
     ("text", "passed", "options"),
     [
         (AT_THE_TOP, 2, SHOWN),
-        (AT_THE_TOP, 2, SPREAD),
-        (IN_THE_BODY, 4, ()),
-        (IN_THE_BODY, 4, SHOWN),
+        pytest.param(AT_THE_TOP, 2, SPREAD, marks=pytest.mark.thorough),
+        pytest.param(IN_THE_BODY, 4, (), marks=pytest.mark.thorough),
+        pytest.param(IN_THE_BODY, 4, SHOWN, marks=pytest.mark.thorough),
     ],
 )
 def test_what_tests_set_before_they_import_jax_holds(

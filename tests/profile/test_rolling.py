@@ -60,6 +60,7 @@ def test_the_same_however_a_loop_is_written(f: Callable[..., Any]) -> None:
         np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-6)  # it may be fused otherwise
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("f", "ulps"),
     [

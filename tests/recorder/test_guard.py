@@ -407,6 +407,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.thorough
 def test_an_error_comes_out_of_a_pool_of_processes(tmp_path: Path) -> None:
     script = tmp_path / "pools.py"
     script.write_text(IN_A_POOL)

@@ -17,6 +17,7 @@ def test_another_seed_makes_other_numbers_of_the_same_kind(monkeypatch: pytest.M
     assert np.all((after[2] >= 1) & (after[2] <= 255))
 
 
+@pytest.mark.thorough
 def test_each_seed_runs_the_named_cases() -> None:
     done = python("-m", "jitcount.suite.seeds", "2", "sum-10", "prod-whole")
     assert (done.returncode, done.stdout) == (0, "0 false alarms in 2 runs\n"), done.stderr

@@ -302,6 +302,7 @@ print(json.dumps([on.error, "num_partitions=8" in on.hlo, "all-reduce" in on.hlo
 """
 
 
+@pytest.mark.thorough
 def test_a_sharded_program_is_sharded_over_as_many_devices() -> None:
     done = python("-c", SHARDED, env={"JAX_NUM_CPU_DEVICES": "8"})
     assert done.returncode == 0, done.stderr

@@ -10,8 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jitcount.profile.loops import find, with_places
+from jitcount.profile.loops import find, outermost, with_places
 from jitcount.profile.rolling import NotRolledError, as_function, rolled
+from jitcount.profile.stacking import with_stacks
 from tests.profile import test_loops
 from tests.profile.random_programs import arguments, random_program, transformed
 
@@ -75,6 +76,97 @@ def test_a_gradient_computes_the_same(f: Callable[..., Any], ulps: int) -> None:
     ((before, after),) = each_rolled(loss, ws, X)
     for one, other in zip(before, after, strict=True):
         np.testing.assert_array_max_ulp(one, other, maxulp=ulps)
+
+
+# --- With arguments that are stacked from the start -----------------------------------------------
+
+
+def all_rolled_and_stacked(f: Callable[..., Any], *given: Any) -> tuple[Any, list[Any], list[Any]]:
+    """A program with all loops as scans and their arguments stacked; what both compute."""
+    jaxpr = jax.jit(f).trace(*given).jaxpr
+    leaves = jax.tree.leaves(given)
+    stacks = with_stacks(jaxpr, outermost(find(jaxpr)))
+    if stacks is None:
+        return None, [], []
+    arguments = [
+        np.stack([leaves[number] for number in held]) if len(held) > 1 else leaves[held[0]]
+        for held in stacks.arguments
+    ]
+    before = jax.jit(as_function(jaxpr))(*leaves)
+    after: dict[int, Any] = {}
+    for held, result in zip(stacks.results, jax.jit(stacks.function)(*arguments), strict=True):
+        after.update(zip(held, result if len(held) > 1 else [result], strict=True))
+    return stacks, before, [after[number] for number in range(len(before))]
+
+
+def normal(*shape: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=shape).astype(np.float32) / 4
+
+
+def test_weights_that_come_apart_can_come_stacked() -> None:
+    ws = [normal(8, 8, seed=seed) for seed in range(6)]
+    stacks, before, after = all_rolled_and_stacked(test_loops.by_while, normal(*X.shape), ws)
+    assert stacks.arguments == [(0,), (1, 2, 3, 4, 5, 6)]
+    assert stacks.results == [(0,)]
+    assert [each.shape for each in stacks.given] == [X.shape, (6, 8, 8)]
+    np.testing.assert_array_equal(before, after)
+    assert "concatenate" not in str(jax.make_jaxpr(stacks.function)(*stacks.given))
+
+
+def test_a_step_of_training_takes_stacked_weights_and_gives_them() -> None:
+    def step(ws: Any, x: Any) -> Any:
+        def loss(ws: Any) -> Any:
+            y = x
+            for w in ws:
+                y = jnp.tanh(y @ w) + jnp.sin(y) * 2
+            return (y * y).sum()
+
+        value, slopes = jax.value_and_grad(loss)(ws)
+        return value, [
+            w - 0.1 * jnp.sign(slope) * slope**2 for w, slope in zip(ws, slopes, strict=True)
+        ]
+
+    ws = [normal(8, 8, seed=seed) for seed in range(6)]
+    stacks, before, after = all_rolled_and_stacked(step, ws, normal(4, 8, seed=9))
+    assert stacks.arguments == [(0, 1, 2, 3, 4, 5), (6,)]
+    assert stacks.results == [(0,), (1, 2, 3, 4, 5, 6)]
+    text = str(jax.make_jaxpr(stacks.function)(*stacks.given))
+    assert text.count("scan[") == 3  # forward, backward, the update
+    assert "concatenate" not in text
+    for one, other in zip(before, after, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
+
+
+def test_without_arguments_to_stack_there_is_no_such_program() -> None:
+    def f(x: Any) -> Any:
+        for number in range(6):
+            x = jnp.sin(x) * number + jnp.cos(x)
+        return x
+
+    assert all_rolled_and_stacked(f, X)[0] is None
+
+
+def test_of_loops_inside_of_each_other_the_outer_one_is_rolled_up() -> None:
+    def f(x: Any) -> Any:
+        for _ in range(4):
+            x = jnp.cumsum(x, axis=0)
+            for _ in range(5):
+                x = jnp.sin(x) + jnp.cos(x)
+        return x
+
+    found = find(jax.jit(f).trace(X).jaxpr)
+    assert sorted(each.turns for each in found) == [4, 5]
+    assert [each.turns for each in outermost(found)] == [4]
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("seed", range(12))
+def test_random_loops_compute_the_same_with_stacked_arguments(seed: int) -> None:
+    chance = random.Random(seed)  # noqa: S311 (nothing secret)
+    f = transformed(chance, random_program(chance, 1).function())
+    _, before, after = all_rolled_and_stacked(f, *arguments(chance))
+    for one, other in zip(before, after, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4)
 
 
 @pytest.mark.thorough

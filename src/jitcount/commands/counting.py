@@ -6,7 +6,7 @@ import atexit
 import contextlib
 from typing import TYPE_CHECKING
 
-from jitcount.commands.what_if import measure_loops, with_scans
+from jitcount.commands.what_if import Scans, measure_loops, with_scans
 from jitcount.emulate.as_if import emulation_of
 from jitcount.explain.causes import Kind
 from jitcount.explain.explaining import explained
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
     from jitcount.emulate.result import Emulation
     from jitcount.observe.observation import Observation
-    from jitcount.profile.result import Loop
     from jitcount.show.beside import Beside
 
 
@@ -48,7 +47,7 @@ class Counting:
         self._recording = contextlib.ExitStack()
         self._emulation: Emulation | None = None
         self._where: Environment | None = None
-        self._scans: dict[Loop, Loop] = {}
+        self._scans = Scans()
 
     def begin(self) -> None:
         """Record from now on."""
@@ -93,7 +92,10 @@ class Counting:
     def _measure_loops(self) -> None:
         """Have loops compiled as scans too; if that fails it costs a line, and no exit code."""
         try:
-            self._scans = measure_loops(self._asked.target)
+            measure_loops(self._asked.target, self._scans)
+        except KeyboardInterrupt:
+            self._beside.say("jitcount: --what-if was interrupted: not all loops were measured")
+            raise
         except Exception as error:  # noqa: BLE001 (whatever it is)
             text = " ".join(f"{type(error).__name__}: {error}".split())
             self._beside.say(f"jitcount: --what-if could not measure: {text}")

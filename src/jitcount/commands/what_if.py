@@ -3,25 +3,29 @@
 Both programs go through the same compiler, in turns, and the least that each took is what counts.
 What this machine's compiler makes of them is run on the same random numbers: the results must be
 the same, or as near as rounding allows.
+
+A scan takes its weights as one array. Where they come apart they are stacked inside of the program,
+which takes its time; so they are also stacked beforehand, and both are measured.
 """
 
 from __future__ import annotations
 
-import io
 import math
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import jax
 import msgspec
-import numpy as np
 
 from jitcount._jax import settings
 from jitcount._jax.levels import count
 from jitcount._jax.lowering import lowered_bytes
-from jitcount.numerics.units import gamma
+from jitcount.commands.same_results import compare, read_results, taken_apart
 from jitcount.observe.muting import muted
+from jitcount.profile.loops import outermost
 from jitcount.profile.result import AsScan, Measured, Profile
 from jitcount.profile.rolling import NotRolledError, as_function, rolled
+from jitcount.profile.stacking import shapes_of, with_stacks
 from jitcount.profile.unrolled import keeper
 from jitcount.show.progress import progress
 from jitcount.targets.names import parse, topology
@@ -33,6 +37,7 @@ if TYPE_CHECKING:
     from jitcount.explain.compile import Compile
     from jitcount.profile.loops import Found
     from jitcount.profile.result import Loop
+    from jitcount.profile.stacking import Held
     from jitcount.profile.unrolled import Kept
     from jitcount.targets.names import Target
 
@@ -43,33 +48,54 @@ _LOOPS = 3
 
 # A compile that takes less than this is done again, up to so many times: it is too short for one.
 _LONG_S = 5.0
-_PAIRS = 3
+_ROUNDS = 3
 
 # For one compile; a compiler that takes longer is ended.
 _TIMEOUT_S = 1800.0
 
 
-def measure_loops(targets: Sequence[str]) -> dict[Loop, Loop]:
-    """Measure the loops of the programs that were kept; each by what it was before."""
+@dataclass(slots=True)
+class Scans:
+    """What was measured."""
+
+    by_loop: dict[Loop, Loop] = field(default_factory=dict)
+    """The loops with their figures, each by what it was before."""
+
+    together: dict[tuple[Loop, ...], AsScan] = field(default_factory=dict)
+    """The same for all loops of a program."""
+
+
+def measure_loops(targets: Sequence[str], found: Scans) -> None:
+    """Measure the loops of the programs that were kept; what is found is there at once."""
     programs = keeper.programs
     measuring = _Measuring([parse(target) for target in targets], _TIMEOUT_S)
-    total = sum(len(program.loops[:_LOOPS]) for program in programs)
+    total = sum(len(_steps_of(program)) for program in programs)
     try:
         with progress("as jax.lax.scan", total) as step:
-            return measuring.measure(programs, step)
+            measuring.measure(programs, found, step)
     finally:
         measuring.close()
 
 
-def with_scans(compiles: Sequence[Compile], measured: dict[Loop, Loop]) -> list[Compile]:
+def with_scans(compiles: Sequence[Compile], measured: Scans) -> list[Compile]:
     """Compiles, with what was measured of their loops."""
     return [_with_scans(each, measured) if each.loops else each for each in compiles]
 
 
-def _with_scans(compiled: Compile, measured: dict[Loop, Loop]) -> Compile:
-    loops = tuple(measured.get(loop, loop) for loop in compiled.loops)
-    profile = msgspec.structs.replace(compiled.profile or Profile(), loops=loops)
+def _with_scans(compiled: Compile, measured: Scans) -> Compile:
+    loops = tuple(measured.by_loop.get(loop, loop) for loop in compiled.loops)
+    together = measured.together.get(compiled.loops)
+    profile = compiled.profile or Profile()
+    profile = msgspec.structs.replace(profile, loops=loops, as_scans=together)
     return msgspec.structs.replace(compiled, profile=profile)
+
+
+def _steps_of(program: Kept) -> list[tuple[Loop | None, list[Found]]]:
+    """What is measured of a program: its largest loops, then all of them at once."""
+    steps: list[tuple[Loop | None, list[Found]]] = [*program.loops[:_LOOPS]]
+    if len(program.loops) > 1:
+        steps.append((None, outermost([each for _, found in program.loops for each in found])))
+    return steps
 
 
 class _Measuring:
@@ -88,58 +114,75 @@ class _Measuring:
             process.close()
         self._processes.clear()
 
-    def measure(self, programs: Sequence[Kept], tell: Callable[[str], None]) -> dict[Loop, Loop]:
-        """The loops that were measured, by what they were before.
+    def measure(self, programs: Sequence[Kept], found: Scans, tell: Callable[[str], None]) -> None:
+        """Measure some programs.
 
         Args:
             programs: those that were kept.
+            found: gets the figures.
             tell: is told what has been measured.
         """
-        found: dict[Loop, Loop] = {}
         for program in programs:
-            for loop, places in program.loops[:_LOOPS]:
-                if loop not in found:
-                    as_scan = self._as_scan(program, places)
-                    found[loop] = msgspec.structs.replace(loop, as_scan=as_scan)
-                tell(str(loop.call_site))
-        return found
+            every = tuple(loop for loop, _ in program.loops)
+            for loop, places in _steps_of(program):
+                if loop is None and every not in found.together:
+                    found.together[every] = self._as_scan(program, places, len(every))
+                elif loop is not None and loop not in found.by_loop:
+                    as_scan = self._as_scan(program, places, 1)
+                    found.by_loop[loop] = msgspec.structs.replace(loop, as_scan=as_scan)
+                tell(str(loop.call_site if loop is not None else "all loops"))
 
-    def _as_scan(self, program: Kept, places: list[Found]) -> AsScan:
+    def _as_scan(self, program: Kept, places: list[Found], loops: int) -> AsScan:
         if program.reason:
-            return AsScan(reason=program.reason)
+            return AsScan(reason=program.reason, loops=loops)
         try:
             with muted():
-                pair = as_function(program.jaxpr), rolled(program.jaxpr, places)
-                return self._compared(program.jaxpr, pair)
+                found = self._compared(program.jaxpr, places)
         except NotRolledError as error:
-            return AsScan(reason=str(error))
+            return AsScan(reason=str(error), loops=loops)
         except Exception as error:  # noqa: BLE001 (it costs a line, never the program's exit code)
             text = str(error).strip().partition("\n")[0]
-            return AsScan(reason=f"{type(error).__name__}: {text}")
+            return AsScan(reason=f"{type(error).__name__}: {text}", loops=loops)
+        return msgspec.structs.replace(found, loops=loops)
 
-    def _compared(self, jaxpr: Any, pair: tuple[Callable[..., Any], Callable[..., Any]]) -> AsScan:
-        avals = jaxpr.in_avals
-        given = [jax.ShapeDtypeStruct(aval.shape, aval.dtype) for aval in avals]
+    def _compared(self, jaxpr: Any, places: list[Found]) -> AsScan:
+        given, stacks = shapes_of(jaxpr), with_stacks(jaxpr, places)
+        variants = [_Variant(as_function(jaxpr), given), _Variant(rolled(jaxpr, places), given)]
+        if stacks is not None:
+            variants.append(
+                _Variant(stacks.function, stacks.given, stacks.arguments, stacks.results)
+            )
         measured, values = [], ""
         for name, platform in self._platforms.items():
-            modules = [lowered_bytes(function, given, platform) for function in pair]
-            asked = self._asked(name, jaxpr)
+            modules = [lowered_bytes(each.function, each.given, platform) for each in variants]
+            asked = [self._asked(name, jaxpr, each) for each in variants]
             try:
                 seconds, results = self._in_turns(name, asked, modules)
             except Exception as error:  # noqa: BLE001 (the others may do)
                 text = str(error).strip().partition("\n")[0]
                 measured.append(Measured(compiler=name, error=text))
                 continue
-            measured.append(Measured(compiler=name, unrolled_s=seconds[0], scan_s=seconds[1]))
+            unrolled_s, scan_s, *rest = seconds
+            measured.append(
+                Measured(
+                    compiler=name,
+                    unrolled_s=unrolled_s,
+                    scan_s=scan_s,
+                    stacked_s=rest[0] if rest else None,
+                )
+            )
             if name == HERE:
-                values = compare(*map(_read, results), operations=count(jaxpr.jaxpr))
+                values = _values(variants, results, count(jaxpr.jaxpr))
                 if not values:
                     return AsScan(reason="as a scan it computed something else")
-        return AsScan(measured=tuple(measured), values=values)
+        held = variants[-1].arguments or []
+        sizes = tuple(len(group) for group in held if len(group) > 1)
+        return AsScan(measured=tuple(measured), values=values, stacked=sizes)
 
-    def _asked(self, name: str, jaxpr: Any) -> dict[str, Any]:
+    def _asked(self, name: str, jaxpr: Any, variant: _Variant) -> dict[str, Any]:
         inputs = [_physical(aval) for aval in jaxpr.in_avals]
-        moves = [False] * len(jaxpr.in_avals), [False] * len(jaxpr.out_avals)
+        results = len(jaxpr.out_avals) if variant.results is None else len(variant.results)
+        moves = [False] * len(variant.given), [False] * results
         return {
             "program": True,
             "topology": self._topologies[name],
@@ -149,17 +192,19 @@ class _Measuring:
             "options": {},
             "settings": settings.compile_settings(),
             "inputs": inputs if name == HERE else None,
+            "stacked": variant.arguments,
         }
 
     def _in_turns(
-        self, name: str, asked: dict[str, Any], modules: list[bytes]
+        self, name: str, asked: list[dict[str, Any]], modules: list[bytes]
     ) -> tuple[list[float], list[bytes]]:
         """The least seconds of the processor that each took, and what they computed."""
-        least, results = [math.inf, math.inf], [b"", b""]
-        for turn in range(_PAIRS):
-            order = (0, 1) if turn % 2 == 0 else (1, 0)
-            for which in order:
-                answer, block = self._process(name).ask(asked, modules[which], self._timeout)
+        least, results = [math.inf] * len(modules), [b""] * len(modules)
+        for turn in range(_ROUNDS):
+            order = range(len(modules))
+            for which in order if turn % 2 == 0 else reversed(order):
+                process = self._process(name)
+                answer, block = process.ask(asked[which], modules[which], self._timeout)
                 if answer.get("error"):
                     raise RuntimeError(answer["error"])
                 least[which] = min(least[which], answer["processor_s"])
@@ -178,35 +223,30 @@ class _Measuring:
         return found
 
 
+@dataclass(frozen=True, slots=True)
+class _Variant:
+    """A program that is measured."""
+
+    function: Callable[..., Any]
+    given: list[jax.ShapeDtypeStruct]
+    arguments: Held | None = None
+    """Of each, which of the program's own it holds; None where it has the same."""
+
+    results: Held | None = None
+
+
+def _values(variants: Sequence[_Variant], results: Sequence[bytes], operations: int) -> str:
+    """How what they computed compares, all with the first; empty where one is not the same."""
+    first, *others = map(read_results, results)
+    found = [
+        compare(first, taken_apart(each, variant.results), operations=operations)
+        for each, variant in zip(others, variants[1:], strict=True)
+    ]
+    return "" if "" in found else max(found, key=("the same bits", "within rounding").index)
+
+
 def _physical(aval: Any) -> tuple[str, list[int]]:
     """Dtype and shape as a compiler has them: a random key is some whole numbers."""
     if jax.numpy.issubdtype(aval.dtype, jax.dtypes.prng_key):
         aval = jax.eval_shape(jax.random.key_data, jax.ShapeDtypeStruct(aval.shape, aval.dtype))
     return str(aval.dtype), list(aval.shape)
-
-
-def _read(block: bytes) -> list[np.ndarray]:
-    with np.load(io.BytesIO(block)) as held:
-        return [held[name].view(jax.numpy.dtype(name.split(" ")[1])) for name in held.files]
-
-
-def compare(one: list[np.ndarray], other: list[np.ndarray], *, operations: int) -> str:
-    """How two results compare; empty where they are not the same."""
-    if all(a.tobytes() == b.tobytes() for a, b in zip(one, other, strict=True)):
-        return "the same bits"
-    pairs = zip(one, other, strict=True)
-    return "within rounding" if all(_is_near(a, b, operations) for a, b in pairs) else ""
-
-
-def _is_near(one: np.ndarray, other: np.ndarray, operations: int) -> bool:
-    """Whether two arrays are apart by no more than so many roundings of their largest value."""
-    if one.dtype.kind in "biu":
-        return bool(np.array_equal(one, other))
-    wide, wide_other = one.astype(np.complex128), other.astype(np.complex128)
-    is_number = np.isfinite(wide)
-    if not np.array_equal(is_number, np.isfinite(wide_other)):
-        return False
-    scale = np.abs(wide[is_number]).max(initial=0.0)
-    kind = {"complex64": "float32", "complex128": "float64"}.get(str(one.dtype), str(one.dtype))
-    bound = 2 * gamma(operations, kind) * scale
-    return bool(np.all(np.abs(wide - wide_other)[is_number] <= bound))

@@ -14,7 +14,7 @@ from jitcount.profile.result import Loop
 from jitcount.profile.sketch import sketches_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
     from types import CodeType
 
     from jitcount.profile.python_loops import PythonLoop
@@ -83,6 +83,20 @@ def with_places(found: list[Found]) -> list[tuple[Loop, list[Found]]]:
 def loops_at(loops: list[tuple[Loop, list[Found]]], site: CallSite) -> bool:
     """Whether a line has a loop already: the backward pass is the larger one's."""
     return any(loop.call_site == site for loop, _ in loops)
+
+
+def outermost(found: Sequence[Found]) -> list[Found]:
+    """Those that are not inside of another one at the same level: all can be rolled up at once."""
+    kept: list[Found] = []
+    for each in sorted(found, key=lambda each: each.repeat.start - each.repeat.end):
+        if all(
+            each.level is not other.level
+            or each.repeat.end <= other.repeat.start
+            or each.repeat.start >= other.repeat.end
+            for other in kept
+        ):
+            kept.append(each)
+    return kept
 
 
 def find(closed_jaxpr: Any) -> list[Found]:

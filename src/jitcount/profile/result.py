@@ -93,16 +93,25 @@ class Measured(_Plain, frozen=True):
     scan_s: float = 0.0
     """The same, with this loop as a `jax.lax.scan`."""
 
+    stacked_s: float | None = None
+    """The same, with the arguments that the scan stacks stacked before the program is called."""
+
     error: str = ""
     """Why there is no figure."""
 
 
 class AsScan(_Plain, frozen=True):
-    """What came of it when a loop was rolled up into a `jax.lax.scan`."""
+    """What came of it when a loop was rolled up into a `jax.lax.scan`, or all of a program's."""
 
     measured: tuple[Measured, ...] = ()
     values: str = ""
     """How its results compare: ``"the same bits"``, ``"within rounding"``."""
+
+    loops: int = 1
+    """How many were rolled up at once."""
+
+    stacked: tuple[int, ...] = ()
+    """How many arguments each array holds that was stacked beforehand."""
 
     reason: str = ""
     """Why it was not rolled up, or its figures are not to be used."""
@@ -155,6 +164,9 @@ class Profile(_Plain, frozen=True):
     """Most first; last, what is `NOT_ATTRIBUTED`."""
 
     loops: tuple[Loop, ...] = ()
+    as_scans: AsScan | None = None
+    """With ``--what-if``, what all of its loops together would change; None where there is one."""
+
     phases: tuple[Phase, ...] = ()
     constants: tuple[Constant, ...] = ()
     notes: tuple[str, ...] = ()

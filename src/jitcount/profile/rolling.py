@@ -7,13 +7,14 @@ constant. What is used outside of the loop comes out of it, stacked or carried.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import jax
 
 from jitcount._jax import levels
-from jitcount.profile.turning import NotRolledError, Turn, new_turn
+from jitcount.profile.evaluating import NotRolledError
+from jitcount.profile.pieces import Argument, Piece, plain, stacked
+from jitcount.profile.turning import Turn, new_turn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -24,32 +25,16 @@ __all__ = ["NotRolledError", "as_function", "rolled"]
 
 
 @dataclass(slots=True)
-class Piece:
-    """A value that is one row of what a scan has stacked; taken out of there only if need be."""
-
-    stack: Any
-    index: int
-    _value: Any = None
-
-    def value(self) -> Any:
-        """The row itself."""
-        if self._value is None:
-            self._value = jax.lax.index_in_dim(self.stack, self.index, keepdims=False)
-        return self._value
-
-
-@dataclass(slots=True)
 class _Values:
     """The values of a level, by their names in the jaxpr."""
 
     held: dict[Any, Any] = field(default_factory=dict)
 
     def __getitem__(self, name: Any) -> Any:
-        found = self.raw(name)
-        return found.value() if isinstance(found, Piece) else found
+        return plain(self.raw(name))
 
     def raw(self, name: Any) -> Any:
-        """The value, or the row that it is."""
+        """The value, or the row or argument that it is."""
         return name.val if levels.is_literal(name) else self.held[name]
 
 
@@ -64,18 +49,22 @@ def rolled(closed_jaxpr: Any, loops: Sequence[Found]) -> Callable[..., Any]:
     Raises:
         NotRolledError: one of them cannot be; the text says why.
     """
-    by_level = _Rolled(loops)
+    by_level = Rolled(loops)
 
     def program(*inputs: Any) -> Any:
-        return by_level.run(closed_jaxpr.jaxpr, closed_jaxpr.consts, inputs)
+        made = by_level.run(closed_jaxpr.jaxpr, closed_jaxpr.consts, inputs)
+        return list(map(plain, made))
 
     return program
 
 
-class _Rolled:
+class Rolled:
     """Runs jaxprs, with their loops as scans."""
 
     def __init__(self, loops: Sequence[Found]) -> None:
+        self.groups: list[tuple[int, ...]] = []
+        """Arguments of the program that a scan takes as one array."""
+
         self._turns: dict[int, list[Turn]] = {}
         for loop in sorted(loops, key=lambda loop: loop.repeat.start):
             turns = self._turns.setdefault(id(loop.level.sketch.jaxpr), [])
@@ -83,7 +72,7 @@ class _Rolled:
         self._has_loops: dict[int, bool] = {}
 
     def run(self, jaxpr: Any, constants: Sequence[Any], inputs: Sequence[Any]) -> list[Any]:
-        """All equations of a level, one after the other."""
+        """All equations of a level, one after the other; rows and arguments stay what they are."""
         values = _Values()
         values.held.update(zip(jaxpr.constvars, constants, strict=True))
         values.held.update(zip(jaxpr.invars, inputs, strict=True))
@@ -95,24 +84,25 @@ class _Rolled:
                 self._scan(turns[at], values)
                 at = turns[at].repeat.end
                 continue
-            made = self._made(equations[at], [values[each] for each in equations[at].invars])
+            made = self._made(equations[at], [values.raw(each) for each in equations[at].invars])
             values.held.update(zip(equations[at].outvars, made, strict=True))
             at += 1
-        return [values[each] for each in jaxpr.outvars]
+        return [values.raw(each) for each in jaxpr.outvars]
 
     def _made(self, equation: Any, inputs: list[Any]) -> list[Any]:
         inside = list(levels.inner_jaxprs(equation))
         if not any(map(self._is_changed, inside)):
-            return levels.evaluate(equation, inputs)
+            return levels.evaluate(equation, list(map(plain, inputs)))
         if equation.primitive.name in levels.CALLS:
-            return self.inline(equation, inputs)
-        return levels.evaluate(levels.with_bodies(equation, self._again), inputs)
+            return self._inline(equation, inputs)
+        again = levels.with_bodies(equation, self._again)
+        return levels.evaluate(again, list(map(plain, inputs)))
 
-    def inline(self, equation: Any, inputs: list[Any]) -> list[Any]:
+    def _inline(self, equation: Any, inputs: list[Any]) -> list[Any]:
         """What a call does, in its place; what is computed again is not merged with the first."""
         body = levels.body_of(equation)
         if equation.params.get("differentiated") and inputs:
-            inputs = list(jax.lax.optimization_barrier(tuple(inputs)))
+            inputs = list(jax.lax.optimization_barrier(tuple(map(plain, inputs))))
         return self.run(body.jaxpr, body.consts, inputs)
 
     def _again(self, closed_jaxpr: Any) -> Any:
@@ -125,10 +115,11 @@ class _Rolled:
             )
             for aval in closed_jaxpr.in_avals
         ]
-        run = self.run
-        return jax.make_jaxpr(lambda *inputs: run(closed_jaxpr.jaxpr, closed_jaxpr.consts, inputs))(
-            *given
-        )
+
+        def body(*inputs: Any) -> Any:
+            return list(map(plain, self.run(closed_jaxpr.jaxpr, closed_jaxpr.consts, inputs)))
+
+        return jax.make_jaxpr(body)(*given)
 
     def _is_changed(self, jaxpr: Any) -> bool:
         """Whether there is a loop in it that is rolled up."""
@@ -146,12 +137,15 @@ class _Rolled:
             for each, like in zip(carried, (slot.name for slot in turn.slots), strict=True)
         ]
         kept = [_zeros(name) for name in turn.kept]
-        stacked = [_stack([values.raw(name) for name in names]) for names in turn.stacked]
+        stacks = [self._stack([values.raw(name) for name in names]) for names in turn.stacked]
         numbers = [jax.numpy.asarray(each) for each in turn.numbers.values()]
+        for kind, name in turn.reads.values():
+            if kind == "constant":
+                _ = values[name]  # a row that is taken out inside of the scan is known only there
 
         def body(carry: Any, given: Any) -> Any:
             slots, _ = carry
-            made = turn.run(self, values, slots, *given)
+            made = turn.run(values, slots, *given)
             slots = [
                 [*rest, made[slot.name]] for slot, (_, *rest) in zip(turn.slots, slots, strict=True)
             ]
@@ -160,9 +154,14 @@ class _Rolled:
             ]
 
         (slots, kept), outputs = jax.lax.scan(
-            body, (begin, kept), (stacked, numbers), length=turn.repeat.copies
+            body, (begin, kept), (stacks, numbers), length=turn.repeat.copies
         )
         turn.put(values.held, slots, kept, outputs, Piece)
+
+    def _stack(self, rows: list[Any]) -> Any:
+        if all(isinstance(row, Argument) for row in rows):
+            self.groups.append(tuple(row.number for row in rows))
+        return stacked(rows)
 
 
 def _is_plain(name: Any) -> bool:
@@ -171,14 +170,3 @@ def _is_plain(name: Any) -> bool:
 
 def _zeros(name: Any) -> Any:
     return jax.numpy.zeros(name.aval.shape, name.aval.dtype)
-
-
-def _stack(rows: list[Any]) -> Any:
-    """Rows as one array: that which they came from, where it is one."""
-    if all(isinstance(row, Piece) and row.stack is rows[0].stack for row in rows):
-        steps = {after.index - before.index for before, after in pairwise(rows)}
-        if steps in ({1}, {-1}):
-            low = min(rows[0].index, rows[-1].index)
-            part = jax.lax.slice_in_dim(rows[0].stack, low, low + len(rows))
-            return part if steps == {1} else jax.numpy.flip(part, 0)
-    return jax.numpy.stack([row.value() if isinstance(row, Piece) else row for row in rows])

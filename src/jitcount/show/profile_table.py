@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jitcount.profile.summing import over_all
-from jitcount.show.loops_shown import loop_notes
+from jitcount.show.loops_shown import profile_notes
 from jitcount.show.parts import (
     Cell,
     Count,
@@ -130,7 +130,7 @@ def _spent(value: float) -> Seconds:
 
 def _findings(profile: Profile) -> list[Note]:
     """What stands out: unrolled loops, large constants."""
-    found = [note for loop in profile.loops for note in loop_notes(loop)]
+    found = list(profile_notes(profile))
     for each in profile.constants[:_MOST_CONSTANTS]:
         what = (
             f"a constant inside the program: {each.type}, {size(each.bytes)}, at {each.call_site}"

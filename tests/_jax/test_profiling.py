@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
+import jitcount
 from jitcount._jax import profiling
 from jitcount._jax.compilers import COMPILERS
 
@@ -65,3 +66,31 @@ def test_a_session_prints_nothing_and_imports_no_tensorflow(
     profiling.watched(profiling.watch())
     assert capfd.readouterr() == ("", "")
     assert not [name for name in sys.modules if name.startswith("tensorflow")]
+
+
+# --- While JAX compiles ---------------------------------------------------------------------------
+
+
+def test_the_frames_show_the_jaxpr_the_module_and_the_executable(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen: dict[str, Any] = {}
+
+    def noted(name: str) -> Callable[..., Any]:
+        read: Callable[..., Any] = getattr(profiling, name)
+
+        def note(frame: Any) -> Any:
+            seen[name] = read(frame)
+            return seen[name]
+
+        return note
+
+    for name in ("lowered_jaxpr", "lowered_text", "compiled_executable"):
+        monkeypatch.setattr(profiling, name, noted(name))
+    with jitcount.record(profile=True):
+        jax.jit(several)(jnp.ones(104))
+    primitives = {equation.primitive.name for equation in seen["lowered_jaxpr"].jaxpr.eqns}
+    assert primitives & {"jit", "pjit"}
+    assert '"stablehlo.sort"' in seen["lowered_text"]
+    assert __file__ in seen["lowered_text"]
+    assert profiling.optimised_text(seen["compiled_executable"]).startswith("HloModule jit_several")

@@ -99,6 +99,27 @@ def test_the_backward_pass_is_told_apart() -> None:
     assert "backward pass" in copies
 
 
+@pytest.mark.parametrize("under", ["", ", under vmap"])
+def test_what_is_recomputed_for_the_backward_pass_is_told_apart_from_it(under: str) -> None:
+    def loss(x: jax.Array) -> jax.Array:
+        def block(x: jax.Array) -> jax.Array:
+            return jnp.sin(jnp.cumsum(jnp.sin(x)))
+
+        return jax.checkpoint(block)(x).sum()
+
+    slope = jax.grad(loss)
+    found = profiled(jax.vmap(slope) if under else slope, ONES if under else ONES[0])
+    (line,) = [each for each in found.lines if each.line == loss.__code__.co_firstlineno + 2]
+    copies = {part.part: part.jaxpr_operations for part in line.inside if part.jaxpr_operations}
+    # Again, sin, cumsum, and two derivatives; then the products with these, and cumsum backward.
+    backward = 4 if under else 3
+    assert copies == {
+        f"recomputed for the backward pass{under}": 4,
+        f"backward pass{under}": backward,
+    }
+    assert line.jaxpr_operations == 4 + backward
+
+
 def test_the_same_function_from_two_lines_is_blamed_on_both() -> None:
     def twice(x: jax.Array) -> tuple[jax.Array, jax.Array]:
         one = jnp.cumsum(x, axis=0)

@@ -37,6 +37,38 @@ def each(*targets: str) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("target", marked)
 
 
+def of_three_lines(x: jax.Array) -> tuple[jax.Array, ...]:
+    ranked = jnp.sort(x * 2, axis=0)
+    summed = jnp.cumsum(x, axis=1)
+    return ranked, summed, jax.scipy.special.gammaln(x)
+
+
+@each(*BOTH)
+def test_a_profile_says_which_lines_a_targets_compiler_worked_on(target: str) -> None:
+    with jitcount.record([target], profile=True) as log:
+        jax.jit(of_three_lines)(np.ones((64, 64), np.float32))
+    (found,) = log.compiles
+    on, first = found.on[target], of_three_lines.__code__.co_firstlineno
+    assert on.profile is not None
+    here = {line.line - first: line for line in found.lines if line.operations}
+    there = {line.line - first: line for line in on.lines if line.operations}
+    lines = {number: line for number, line in there.items() if line.is_attributed}
+    assert set(lines) == {1, 2, 3}
+    # XLA:GPU names its sorts, and not its fusions: their time is in the last row, and a note.
+    timed = {number for number, line in lines.items() if line.compile_s}
+    assert timed == ({1, 2, 3} if target.startswith("tpu") else {1})
+    said = [note.partition(" for ")[0] for note in on.profile.notes]
+    gpus = ["XLA:GPU does not say which kernel it compiled"]
+    assert said == ([] if target.startswith("tpu") else gpus)
+    assert not on.lines[-1].is_attributed
+    assert sum(line.compile_s for line in on.lines) == pytest.approx(on.compile_s)
+    assert {line.trace_s for line in on.lines} == {0}
+    assert sum(line.operations for line in on.lines) == found.operations
+    # The line of the sort is lowered alike for all of them.
+    assert there[1].operations == here[1].operations
+    assert {phase.name for phase in on.profile.phases} >= {"XLA's passes", "code generation"}
+
+
 @each(*BOTH)
 def test_the_first_case_compiles_as_often_as_on_the_device_and_by_its_compiler(
     target: str, capfd: pytest.CaptureFixture[str]

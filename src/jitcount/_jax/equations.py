@@ -32,25 +32,29 @@ class Equation:
     """File, line and function, the innermost first; JAX's own frames are in it."""
 
     name_stack: str
-    """``"vmap(transpose(jvp()))"``."""
+    """``"vmap(transpose(jvp()))"``; of what is inside of a call, after that of the call."""
 
 
 def equations(jaxpr: Any) -> Iterator[Equation]:
     """The equations that compute something, those in the jaxprs inside of it too."""
-    return _equations(jaxpr, (), _Read())
+    return _equations(jaxpr, (), "", _Read())
 
 
-def _equations(jaxpr: Any, outside: Stack, read: _Read) -> Iterator[Equation]:
-    """Of a function inside of another, `outside` is the stack of its call."""
+def _equations(jaxpr: Any, outside: Stack, names: str, read: _Read) -> Iterator[Equation]:
+    """Of a function inside of another, `outside` is the stack of its call, `names` its name stack.
+
+    JAX writes both into the program only when it lowers it.
+    """
     source = source_of(jaxpr) if outside else None
     function = (source.file, source.name.partition(" ")[0]) if source is not None else None
     for equation in getattr(jaxpr, "jaxpr", jaxpr).eqns:
         stack = _within(read.stack(equation), function, outside)
+        name_stack = f"{names}/{own}" if (own := _name_stack(equation)) and names else own or names
         inner = list(_jaxprs_in(equation))
         if not inner or equation.primitive.name not in _CALLS:
-            yield Equation(equation.primitive.name, stack, _name_stack(equation))
+            yield Equation(equation.primitive.name, stack, name_stack)
         for part in inner:
-            yield from _equations(part, stack, read)
+            yield from _equations(part, stack, name_stack, read)
 
 
 # What holds other equations, and is no operation by itself.

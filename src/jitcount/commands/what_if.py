@@ -102,7 +102,7 @@ class _Measuring:
     """Measures the loops of some programs; one process for each compiler."""
 
     def __init__(self, targets: Sequence[Target], timeout: float) -> None:
-        self._topologies = {HERE: {"platform": HERE}}
+        self._topologies = {HERE: topology(parse(HERE), 1)}
         self._topologies |= {target.name: topology(target, 1) for target in targets}
         self._platforms = {HERE: HERE} | {target.name: target.platform for target in targets}
         self._timeout = timeout

@@ -63,7 +63,7 @@ def scan_sentences(as_scan: AsScan) -> list[str]:
         ways.append([(each, each.stacked_s or 0.0) for each in as_scan.measured])
     found = [verdict([(each.unrolled_s, after) for each, after in way]) for way in ways]
     if not any(each.startswith("faster") for each in found) and found[-1]:
-        found[-1] += ": keep the loop"
+        found[-1] += ": keep the loop" if as_scan.loops == 1 else ": keep the loops"
     if found[0]:
         found[0] = f"{as_scan.values or NOT_COMPARED}; {found[0]}"
     heads = ["as jax.lax.scan, measured", f"with {_stacked(as_scan.stacked)} beforehand"]

@@ -7,7 +7,9 @@ os.environ.setdefault("JAX_NUM_CPU_DEVICES", "2")
 
 import jax
 import pytest
+from jaxlib import xla_client
 
+from jitcount._jax import executables
 from jitcount.ledger.environment import environment
 from jitcount.targets.installed import is_installed
 from jitcount.targets.names import parse
@@ -65,3 +67,14 @@ def disk_cache(tmp_path: Path) -> Iterator[None]:
     for name, value in before.items():
         jax.config.update(name, value)
     compilation_cache.reset_cache()
+
+
+@pytest.fixture(scope="session")
+def executables_travel() -> None:
+    """What a process has compiled, another one loads without a word: not on every machine."""
+    devices = jax.devices("cpu")[:1]
+    options = executables.written_options(xla_client.CompileOptions())
+    module = jax.jit(lambda x: x + 1).lower(1.0).compiler_ir("stablehlo")
+    made = executables.compile_as(str(module).encode(), options, devices)
+    if not executables.written_executable(made, options, devices):
+        pytest.skip("this JAX, or this machine, does not load what it has compiled")

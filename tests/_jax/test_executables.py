@@ -52,6 +52,7 @@ def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(executables, "_quiet", [])
 
 
+@pytest.mark.usefixtures("executables_travel")
 def test_it_runs_in_place_of_the_original_and_says_nothing(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
@@ -63,6 +64,7 @@ def test_it_runs_in_place_of_the_original_and_says_nothing(
     assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.usefixtures("executables_travel")
 def test_donated_arguments_are_used_up() -> None:
     with substituted(Seen().substitute, _NUMBER + 1):
         x = jax.device_put(X)
@@ -70,6 +72,7 @@ def test_donated_arguments_are_used_up() -> None:
         assert x.is_deleted()
 
 
+@pytest.mark.usefixtures("executables_travel")
 @pytest.mark.skipif(len(jax.devices("cpu")) < 2, reason="one device only")
 def test_it_runs_on_the_device_that_was_asked_for_not_on_that_of_the_compile() -> None:
     seen = Seen()
@@ -89,6 +92,7 @@ def test_options_of_the_jit_are_kept() -> None:
     assert b"xla_cpu_prefer_vector_width" in seen.options
 
 
+@pytest.mark.usefixtures("executables_travel")
 def test_a_machine_that_seems_another_is_not_quiet(capfd: pytest.CaptureFixture[str]) -> None:
     seen = Seen()
     with substituted(seen.substitute, _NUMBER + 4):

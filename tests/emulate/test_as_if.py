@@ -115,6 +115,7 @@ def test_the_same_program_is_compiled_once(compilers: FakeCompilers) -> None:
     assert compilers.asked == ["tpu:v5e", "cpu"]
 
 
+@pytest.mark.usefixtures("executables_travel")
 def test_what_another_process_has_compiled_is_not_compiled_here(
     compilers: FakeCompilers, monkeypatch: pytest.MonkeyPatch
 ) -> None:

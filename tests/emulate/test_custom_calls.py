@@ -70,6 +70,15 @@ def test_a_call_that_is_not_known_is_named() -> None:
         translate(text)
 
 
+def test_slices_side_by_side_are_one_array() -> None:
+    upper, lower = normal(3, 4, seed=1), normal(2, 4, seed=2)
+    text = module("f32[5,4]", "f32[3,4]", "f32[2,4]", target="ConcatBitcast")
+    (made,) = run(text, upper, lower)
+    np.testing.assert_array_equal(made, np.concatenate([upper, lower]))
+    with pytest.raises(NotKnownError, match=r"^a call of ConcatBitcast of other forms$"):
+        translate(module("f32[6,4]", "f32[3,2]", "f32[3,2]", target="ConcatBitcast"))
+
+
 # --- cuDNN ----------------------------------------------------------------------------------------
 
 LABELS = ("NHWC", "OHWI", "NHWC")

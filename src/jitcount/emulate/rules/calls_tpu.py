@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from jitcount.emulate.rules.custom_calls import call
 from jitcount.emulate.rules.sorting import top_k
 from jitcount.emulate.shapes import Shape
+from jitcount.emulate.translating import NotKnownError
 
 if TYPE_CHECKING:
     from jitcount.emulate.hlo import Instruction
@@ -37,6 +38,21 @@ def _zeros(
 ) -> Value:
     """Memory that is written to before it is read."""
     return writer.full(0, instruction.shape.of())
+
+
+@call("ConcatBitcast")
+def _joined(
+    translation: Translation, writer: Writer, instruction: Instruction, operands: list[Value]
+) -> Value:
+    """Slices that were moved one by one into places side by side: the array is whole again."""
+    shape = instruction.shape.of()
+    pairs = enumerate(zip(operands[0].shape.extents, shape.extents, strict=True))
+    axes = [axis for axis, (part, whole) in pairs if part != whole]
+    if len(operands) == 1 and not axes:
+        return operands[0]
+    if len(axes) != 1:
+        raise NotKnownError("a call of ConcatBitcast of other forms")
+    return writer.op("concatenate", operands, shape, f"dimension = {axes[0]} : i64")
 
 
 # A TPU has no 64 bits: XLA splits a number in two before the first operation, and joins them after

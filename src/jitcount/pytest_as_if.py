@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from jitcount._after_jax import after_import_of_jax, forget
+from jitcount.show.emulation_sums import EmulationSums
+from jitcount.show.emulation_table import sums_table
 from jitcount.show.terminal import render
 from jitcount.targets.host import prefer_cpu
 from jitcount.targets.installed import require_installed
@@ -24,7 +26,9 @@ class AsIf:
     """From the tests' import of JAX on, until the run ends; in each worker, if there are some."""
 
     def __init__(self, config: pytest.Config) -> None:
+        self._config = config
         self._target = config.getoption("jitcount_as_if")
+        self._sums = EmulationSums()
         try:
             require_installed(parse(self._target))
         except (ValueError, ImportError) as error:
@@ -79,24 +83,37 @@ class AsIf:
         ]
 
     def _table(self, programs: Sequence[EmulatedProgram]) -> str:
-        from jitcount.emulate.result import Emulation  # noqa: PLC0415 (it needs JAX)
-        from jitcount.show.emulation_table import emulation_table  # noqa: PLC0415
+        sums = EmulationSums.of(programs)
+        return render(sums_table(self._target, sums)) if programs else ""
 
-        assert self._emulation is not None  # noqa: S101
-        shown = Emulation(self._emulation.emulator, list(programs))
-        return render(emulation_table(shown)) if programs else ""
+    def pytest_sessionfinish(self) -> None:
+        """Add up what was computed; a worker of pytest-xdist sends it."""
+        if self._emulation is None:
+            return
+        sums = EmulationSums.of(self._emulation.programs).plain()
+        sent = getattr(self._config, "workeroutput", None)
+        if sent is None:
+            self._sums.join(sums)
+        else:
+            sent[_SENT] = sums
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        """Take what a worker has sent; one that crashed has sent nothing."""
+        sums = (getattr(node, "workeroutput", None) or {}).get(_SENT)
+        if sums is not None:
+            self._sums.join(sums)
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """How much was computed as the target's own would, and what fails only there."""
         title = f"as if on {self._target}"
         failed = terminalreporter.stats.get("failed", [])
         only = [report.nodeid for report in failed if _fails_only_there(report, title)]
-        table = "" if self._emulation is None else self._table(self._emulation.programs)
-        if not table and not only:
+        if not self._sums.programs and not only:
             return
         terminalreporter.section(title)
-        if table:
-            terminalreporter.write_line(table)
+        if self._sums.programs:
+            terminalreporter.write_line(render(sums_table(self._target, self._sums)))
         if only:
             terminalreporter.write_line(f"{len(only)} of {len(failed)} failed tests fail only so:")
             for name in only:
@@ -109,6 +126,8 @@ class AsIf:
 
 
 _ONLY = "It fails only as if on"
+
+_SENT = "jitcount_as_if"
 
 
 def _fails_only_there(report: Any, title: str) -> bool:

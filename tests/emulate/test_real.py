@@ -202,6 +202,17 @@ def test_a_test_that_fails_only_as_if_says_so_with_the_lines(tmp_path: Path) -> 
     )
 
 
+@pytest.mark.aot("tpu:v5e")
+def test_workers_send_what_they_computed(tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text(TESTS)
+    arguments = ("-m", "pytest", "-p", "no:cacheprovider", "-q", str(tmp_path), "--as-if=tpu:v5e")
+    closing = python(*arguments, "-n2").stdout.rpartition("as if on tpu:v5e ===")[2]
+    found = re.search(r"As if on tpu:v5e: (\d+) of (\d+) programs faithful", closing)
+    assert found is not None, closing
+    assert int(found[1]) == int(found[2]) >= 2
+    assert len(re.findall(r"test_it.py:6 in <lambda> +dot_general +bfloat16", closing)) == 1
+
+
 @pytest.mark.parametrize("target", BOTH)
 def test_a_ledger_of_an_emulation_says_so(target: str, tmp_path: Path) -> None:
     ledger = tmp_path / "there.json"

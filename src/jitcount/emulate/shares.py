@@ -30,6 +30,9 @@ _WORTH_ADVICE = 0.05
 _MOST_ADVISED = 5
 _HIGHEST = "six passes"
 
+# From here on, what is left is no less than what was there.
+_NO_LESS = 1.05
+
 _THERE = 'precision="highest" there'
 _EVERYWHERE = 'jax.default_matmul_precision("highest") for all of it'
 
@@ -77,10 +80,15 @@ class Share:
         """What to do about it, and what that brings and costs; empty for what hardly counts."""
         if self.remedy is None:
             return ""
-        left = f"{self.remedy.left:.0%}".replace("%", " %")
         cost = self.remedy.cost
         time = "" if cost is None else f", {cost:.2f} times the cycles"
         where = _EVERYWHERE if self.remedy.everywhere else _THERE
+        if self.remedy.left > _NO_LESS:
+            return (
+                f"{where} does not help: the change is then {self.remedy.left:.1f} times as large, "
+                f"since what other lines round no longer cancels{time}"
+            )
+        left = f"{self.remedy.left:.0%}".replace("%", " %")
         return f"{where}: {left} of the change is left{time}"
 
 

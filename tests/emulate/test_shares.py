@@ -35,8 +35,8 @@ def test_a_share_is_a_part_of_the_change() -> None:
         (
             Remedy(everywhere=False, left=4.57, cost=1.1),
             (
-                'precision="highest" there does not help: the change is then 4.6 times as large, since '
-                "what other lines round no longer cancels, 1.10 times the cycles"
+                'precision="highest" there does not help: the change is then 4.6 times as large, '
+                "since what other lines round no longer cancels, 1.10 times the cycles"
             ),
         ),
     ],

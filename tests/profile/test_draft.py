@@ -1,5 +1,6 @@
 """What is found of a compile is read later: until then it keeps nothing of the user's alive."""
 
+import copy
 import gc
 import pickle
 import threading
@@ -66,13 +67,15 @@ def test_a_log_that_was_not_read_keeps_no_array_and_no_function_alive() -> None:
     assert unread(log) == 0
 
 
-def test_plain_data_and_pickles_of_a_log_have_the_loops() -> None:
+def test_plain_data_copies_and_pickles_of_a_log_have_the_loops() -> None:
     log, _ = five_layers()
+    copied = copy.deepcopy(log)
     (plain,) = [each for each in log.to_dicts() if each["function"] == "net"]
     (loop,) = plain["profile"]["loops"]
     assert loop["copies"] == 5
     carried = pickle.loads(pickle.dumps(log.compiles))  # noqa: S301 (our own)
     assert [each.loops for each in carried] == [each.loops for each in log.compiles]
+    assert [each.loops for each in copied.compiles] == [each.loops for each in log.compiles]
 
 
 def test_where_logs_hold_too_much_the_oldest_programs_are_read(

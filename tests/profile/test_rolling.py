@@ -132,7 +132,8 @@ def test_a_step_of_training_takes_stacked_weights_and_gives_them() -> None:
     assert stacks.results == [(0,), (1, 2, 3, 4, 5, 6)]
     text = str(jax.make_jaxpr(stacks.function)(*stacks.given))
     assert text.count("scan[") == 3  # forward, backward, the update
-    assert "f32[6,8,8] = concatenate" not in text  # JAX 0.7 has what the first turn keeps apart
+    # In older releases the first turn has other operations, and stays outside of the scan.
+    assert ("concatenate" in text) is (jax.__version_info__ < (0, 10))
     for one, other in zip(before, after, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
 

@@ -11,7 +11,7 @@ import logging
 import threading
 import weakref
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -75,6 +75,11 @@ class Draft:
                     _logger.debug("could not read a program", exc_info=True)
                     self.notes.append(f"{part.otherwise}: {type(error).__name__}: {error}")
                 del self.unread[0]
+
+    def __deepcopy__(self, _memo: dict[int, object]) -> Draft:
+        """A copy of a log has what was found, read; a lock cannot be copied."""
+        self.read()
+        return replace(self, _reading=threading.RLock())
 
 
 class _Waiting:

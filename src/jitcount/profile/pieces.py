@@ -47,13 +47,19 @@ def plain(value: Any) -> Any:
 
 def stacked(rows: list[Any]) -> Any:
     """Rows as one array: that which they came from, where it is one."""
-    if all(isinstance(row, Piece) and row.stack is rows[0].stack for row in rows):
-        steps = {after.index - before.index for before, after in pairwise(rows)}
-        if steps in ({1}, {-1}):
-            low = min(rows[0].index, rows[-1].index)
-            part = rows_of(rows[0].stack, low, len(rows))
-            return part if steps == {1} else jax.numpy.flip(part, 0)
+    if step := step_of(rows):
+        low = min(rows[0].index, rows[-1].index)
+        part = rows_of(rows[0].stack, low, len(rows))
+        return part if step == 1 else jax.numpy.flip(part, 0)
     return jax.numpy.stack(list(map(plain, rows)))
+
+
+def step_of(rows: list[Any]) -> int:
+    """1 for rows that follow each other in one array, -1 for the other way round, else 0."""
+    if not all(isinstance(row, Piece) and row.stack is rows[0].stack for row in rows):
+        return 0
+    steps = {after.index - before.index for before, after in pairwise(rows)}
+    return steps.pop() if steps in ({1}, {-1}) else 0
 
 
 def rows_of(stack: Any, low: int, count: int) -> Any:

@@ -13,7 +13,7 @@ import jax
 
 from jitcount._jax import levels
 from jitcount.profile.evaluating import NotRolledError
-from jitcount.profile.pieces import Argument, Piece, plain, stacked
+from jitcount.profile.pieces import Argument, Piece, plain, stacked, step_of
 from jitcount.profile.turning import Turn, new_turn
 
 if TYPE_CHECKING:
@@ -137,8 +137,13 @@ class Rolled:
             for each, like in zip(carried, (slot.name for slot in turn.slots), strict=True)
         ]
         kept = [_zeros(name) for name in turn.kept]
-        stacks = [self._stack([values.raw(name) for name in names]) for names in turn.stacked]
-        numbers = [jax.numpy.asarray(each) for each in turn.numbers.values()]
+        rows = [[values.raw(name) for name in names] for names in turn.stacked]
+        # A backward pass takes what the forward pass has stacked from its end on.
+        is_reversed = sum(map(step_of, rows)) < 0
+        stacks = [self._stack(each[::-1] if is_reversed else each) for each in rows]
+        numbers = [
+            jax.numpy.asarray(each[::-1] if is_reversed else each) for each in turn.numbers.values()
+        ]
         for kind, name in turn.reads.values():
             if kind == "constant":
                 _ = values[name]  # a row that is taken out inside of the scan is known only there
@@ -154,14 +159,21 @@ class Rolled:
             ]
 
         (slots, kept), outputs = jax.lax.scan(
-            body, (begin, kept), (stacks, numbers), length=turn.repeat.copies
+            body, (begin, kept), (stacks, numbers), turn.repeat.copies, is_reversed
         )
-        turn.put(values.held, slots, kept, outputs, Piece)
+        pieces = [_rows(stack, turn.repeat.copies, is_reversed=is_reversed) for stack in outputs]
+        turn.put(values.held, slots, kept, pieces)
 
     def _stack(self, rows: list[Any]) -> Any:
         if all(isinstance(row, Argument) for row in rows):
             self.groups.append(tuple(row.number for row in rows))
         return stacked(rows)
+
+
+def _rows(stack: Any, copies: int, *, is_reversed: bool) -> list[Piece]:
+    """What each turn has left in an array."""
+    rows = [Piece(stack, row) for row in range(copies)]
+    return rows[::-1] if is_reversed else rows
 
 
 def _is_plain(name: Any) -> bool:

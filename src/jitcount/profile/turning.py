@@ -81,12 +81,19 @@ class Turn:
             made.update(zip(equation.outvars, results, strict=True))
         return made
 
-    def put(self, held: dict[Any, Any], slots: Any, kept: Any, outputs: Any, piece: Any) -> None:
-        """Put what came out of the scan where the rest of the program finds it."""
+    def put(self, held: dict[Any, Any], slots: Any, kept: Any, outputs: list[list[Any]]) -> None:
+        """Put what came out of the scan where the rest of the program finds it.
+
+        Args:
+            held: the values of the program, by their names.
+            slots: what was carried.
+            kept: what the last turn has left.
+            outputs: what each turn has left.
+        """
         place = {name: number for number, name in enumerate(self.names[0])}
-        for name, stack in zip(self.outputs, outputs, strict=True):
-            for copy, names in enumerate(self.names):
-                held[names[place[name]]] = piece(stack, copy)
+        for name, rows in zip(self.outputs, outputs, strict=True):
+            for row, names in zip(rows, self.names, strict=True):
+                held[names[place[name]]] = row
         for name, value in zip(self.kept, kept, strict=True):
             held[self.names[-1][place[name]]] = value
         for slot, values in zip(self.slots, slots, strict=True):

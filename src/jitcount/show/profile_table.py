@@ -32,7 +32,7 @@ _MOST_LINES = 10
 _MOST_CONSTANTS = 3
 _MOST_PARTS = 3
 
-# A part of a line is worth a row where it is so much of it, and not all.
+# A part of a line is worth a row where it is so much of what was measured of it, and not all.
 _WORTH_A_ROW = 0.1
 
 ESTIMATE = "rest ~: an estimate, by operations: lowering, XLA's passes, what else names no line"
@@ -93,7 +93,7 @@ def _table(lines: Sequence[Line], by_target: dict[str, Lines], name: str) -> Tab
         worth_it = [
             part
             for part in line.inside
-            if _WORTH_A_ROW * line.total_s < part.total_s < line.total_s
+            if _WORTH_A_ROW * (line.trace_s + line.compile_s) < part.total_s < line.total_s
         ]
         for part in worth_it[:_MOST_PARTS]:
             name_of_part = part.part.partition(" in ")[0]  # a library's line is long enough

@@ -138,6 +138,23 @@ def test_a_step_of_training_takes_stacked_weights_and_gives_them() -> None:
         np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
 
 
+def test_what_one_turn_has_made_can_be_used_in_another_loop_and_after_it() -> None:
+    def f(x: Any, ws: Any) -> Any:
+        made = []
+        for w in ws:
+            x = jnp.tanh(x @ w)
+            made.append(x)
+        for _ in range(5):
+            x = jnp.sin(x * made[2]) + jnp.cos(x)
+        return x + made[2], made[0] * made[4]
+
+    ws = [normal(8, 8, seed=seed) for seed in range(6)]
+    stacks, before, after = all_rolled_and_stacked(f, normal(*X.shape), ws)
+    assert str(jax.make_jaxpr(stacks.function)(*stacks.given)).count("scan[") == 2
+    for one, other in zip(before, after, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
+
+
 def test_without_arguments_to_stack_there_is_no_such_program() -> None:
     def f(x: Any) -> Any:
         for number in range(6):

@@ -20,6 +20,8 @@ from dear_lines import SQUARE, program
 COMPILE_LIMIT = 1.25
 TRACE_LIMIT = 1.1
 
+SHORT_S = 0.02
+
 
 def layers(x: jax.Array) -> jax.Array:
     """A training step's worth of operations."""
@@ -57,10 +59,13 @@ def seconds(function: object, *, profile: bool, is_compiled: bool) -> float:
 
 
 def ratio(function: object, rounds: int, *, is_compiled: bool) -> float:
-    """The median over pairs; the sides take turns at who is first."""
-    seconds(function, profile=True, is_compiled=is_compiled)
+    """The median over pairs; the sides take turns at who is first.
+
+    What is over in a millisecond is measured more often: there a pair says little.
+    """
+    once = seconds(function, profile=True, is_compiled=is_compiled)
     found = []
-    for number in range(rounds):
+    for number in range(rounds if once > SHORT_S else 10 * rounds):
         order = (True, False) if number % 2 else (False, True)
         pair = {side: seconds(function, profile=side, is_compiled=is_compiled) for side in order}
         found.append(pair[True] / pair[False])

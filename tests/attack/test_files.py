@@ -13,6 +13,7 @@ from jitcount.ledger.budget import Budget, read_budget
 from jitcount.ledger.environment import environment
 from jitcount.ledger.files import FileError
 from jitcount.ledger.ledger import Ledger
+from jitcount.ledger.sizes import Sizes
 from jitcount.observe.call_site import CallSite
 from jitcount.suite.case import run_case
 from jitcount.suite.cases import CASES
@@ -90,11 +91,15 @@ TESTS = {
 
 @pytest.mark.parametrize("chunk", BUDGETS, ids=str)
 def test_a_damaged_budget_is_read_or_refused_in_one_line(chunk: range, tmp_path: Path) -> None:
-    good = msgspec.to_builtins(Budget(jax="0.10.2", tests=TESTS))
+    sizes = Sizes(platform="cpu", tests=TESTS)
+    goods = [
+        msgspec.to_builtins(Budget(jax="0.10.2", tests=TESTS)),
+        msgspec.to_builtins(Budget(jax="0.10.2", tests=TESTS, schema=2, operations=sizes)),
+    ]
     path = tmp_path / "budget.json"
     were_read = set()
     for number in chunk:
-        bad = damaged(good, chance("budget", number))
+        bad = damaged(goods[number % 2], chance("budget", number))
         path.write_bytes(bad)
         try:
             were_read.add(is_read(path))
@@ -116,4 +121,7 @@ def is_read(path: Path) -> bool:
         found: Any = {"step": 3, "new": 1}
         assert all(count > 0 for count in budget.surplus(test, found).values())
         assert all(count > 0 for count in budget.unused(test, found).values())
+        if budget.sizes is not None:
+            grown = budget.sizes.grown(test, found).values()
+            assert all(before < now for before, now in grown)
     return True

@@ -21,6 +21,9 @@ BOTH = [
 ]
 R = np.random.default_rng(0)
 
+# In JAX 0.7 the compiler's program says from which line an operation is, and not of which function.
+NAMES_FUNCTIONS = jax.__version_info__ >= (0, 8)
+
 
 def normal(*shape: int) -> np.ndarray:
     return R.normal(size=shape).astype(np.float32)
@@ -55,7 +58,7 @@ def test_a_product_is_that_of_rounded_inputs_and_outside_nothing_changes(target:
     (program,) = emulation.programs
     assert (program.function, program.faithful) == ("<lambda>", True)
     (rounding,) = program.roundings
-    assert rounding.place.function.endswith("<lambda>")
+    assert rounding.place.function.endswith("<lambda>" if NAMES_FUNCTIONS else "")
     assert rounding.place.file == __file__
 
 
@@ -103,8 +106,8 @@ def test_each_line_has_its_share_of_a_change_with_advice_and_its_cost(
         first = found.lines[0]
         to = "bfloat16" if target.startswith("tpu") else "TF32"
         assert str(first) == (
-            f"{tmp_path}/model.py:5 in layer: x @ y in {to}: 100 % of the change of loss"
-        ).replace(f"{tmp_path}/", "")
+            f"model.py:5{' in layer' * NAMES_FUNCTIONS}: x @ y in {to}: 100 % of the change of loss"
+        )
         assert found.change > 0
         assert first.remedy is not None
         assert first.remedy.left < 0.1
@@ -141,7 +144,8 @@ def test_attention_that_a_tpus_compiler_writes_itself_is_carried_over() -> None:
     with jitcount.as_if("tpu:v5e") as emulation:
         there = np.asarray(jax.jit(attention)(q, k, v))
     assert [program.reason for program in emulation.programs] == [""]
-    assert [each.what for each in emulation.programs[0].roundings].count("online-softmax") == 1
+    kernels = [each.what for each in emulation.programs[0].roundings].count("online-softmax")
+    assert kernels == (1 if NAMES_FUNCTIONS else 0)  # older compilers have no such kernel
     assert 1e-5 < np.abs(there - here).max() < 1e-2
 
 
@@ -163,6 +167,7 @@ def test_a_program_as_if_on_a_tpu(tmp_path: Path) -> None:
     assert "As if on tpu:v5e: 1 of 1 programs faithful" in there.stderr
 
 
+ROUNDED = r"test_it.py:6( in <lambda>)? +dot_general +bfloat16"
 TESTS = """
 import unittest
 import jax, numpy as np
@@ -196,7 +201,7 @@ def test_a_test_that_fails_only_as_if_says_so_with_the_lines(tmp_path: Path) -> 
     assert failed.count(only) == 2
     assert failed.count("Called again as on the CPU it fails, too: AssertionError: ") == 1
     # In each of the two, though an earlier test has compiled it, and in the summary.
-    assert len(re.findall(r"test_it.py:6 in <lambda> +dot_general +bfloat16", failed)) == 3
+    assert len(re.findall(ROUNDED, failed)) == 3
     assert re.search(
         r"2 of 3 failed tests fail only so:\n  \S+::test_near\n  \S+::TestCase::test_near", failed
     )
@@ -210,7 +215,7 @@ def test_workers_send_what_they_computed(tmp_path: Path) -> None:
     found = re.search(r"As if on tpu:v5e: (\d+) of (\d+) programs faithful", closing)
     assert found is not None, closing
     assert int(found[1]) == int(found[2]) >= 2
-    assert len(re.findall(r"test_it.py:6 in <lambda> +dot_general +bfloat16", closing)) == 1
+    assert len(re.findall(ROUNDED, closing)) == 1
 
 
 @pytest.mark.parametrize("target", BOTH)

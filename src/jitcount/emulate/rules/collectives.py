@@ -55,9 +55,7 @@ def _reduced(
     scalar = wide.shape.of(extents=())
 
     def reduce(given: Value) -> Value:
-        region = writer.region(
-            [scalar, scalar], lambda inner, pair: [inner.op(_REDUCERS[by], pair, scalar)]
-        )
+        region = writer.region([scalar, scalar], lambda inner, pair: [inner.op(by, pair, scalar)])
         return writer.op(
             name, [given], shape.of(element), f"{how}{_channel(writer, instruction)}", [region]
         )
@@ -71,7 +69,7 @@ def _reduced(
 
 
 # What devices can agree on.
-_REDUCERS = {each: each for each in ("add", "multiply", "maximum", "minimum", "and", "or", "xor")}
+_REDUCERS = frozenset({"add", "multiply", "maximum", "minimum", "and", "or", "xor"})
 
 
 @rule("all-gather")

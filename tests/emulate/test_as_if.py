@@ -221,6 +221,19 @@ def test_callbacks_are_named() -> None:
 
 
 @pytest.mark.usefixtures("compilers")
+def test_several_kinds_of_callbacks_are_named() -> None:
+    def f(x: Any) -> Any:
+        jax.debug.callback(lambda _: None, x[0])
+        return jax.pure_callback(lambda x: x, X, x) * 2
+
+    with jitcount.as_if("tpu:v5e") as emulation:
+        np.testing.assert_array_equal(jax.jit(f)(X), X * 2)
+        jax.effects_barrier()
+    reasons = [program.reason for program in emulation.programs if program.function == "f"]
+    assert reasons == ["debug_callback and pure_callback call back into Python"]
+
+
+@pytest.mark.usefixtures("compilers")
 def test_what_was_lowered_before_says_so() -> None:
     lowered = jax.jit(_double).lower(X)
     with jitcount.as_if("tpu:v5e") as emulation:

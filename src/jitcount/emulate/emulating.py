@@ -96,8 +96,9 @@ class Emulator:
             )
         cargo = carry(portable, self.target.platform, keep_places=True)
         if cargo.left_out:
-            kinds = ", ".join(sorted({each.kind for each in cargo.left_out}))
-            raise NotCarriedError(f"{kinds} calls back into Python")
+            kinds = sorted({each.kind for each in cargo.left_out})
+            call = "calls" if len(kinds) == 1 else "call"
+            raise NotCarriedError(f"{' and '.join(kinds)} {call} back into Python")
         if self.raised is not None:
             cargo = replace(cargo, bytecode=with_highest_precision(cargo.bytecode, self.raised))
         made = self._made(cargo)

@@ -17,6 +17,7 @@ from jitcount.show.parts import (
     Note,
     Part,
     Ratio,
+    Row,
     Seconds,
     Share,
     Table,
@@ -132,6 +133,23 @@ def test_a_long_path_has_a_line_of_its_own_before_that() -> None:
         "step   250 ms",
         f"  {path}",
         "  it is so",
+    ]
+
+
+def test_a_figure_that_has_no_room_stands_below_with_its_name() -> None:
+    columns = words("line") + long_words("calls") + figures("time", "operations")
+    rows: list[Row] = [
+        ("model.py:8", "softmax", Seconds(0.25), Count(270)),
+        ("f", "", Seconds(None), ""),
+    ]
+    assert render([Table(columns, rows)], 20).splitlines() == [
+        "line           time",
+        "  calls",
+        "───────────────────",
+        "model.py:8   250 ms",
+        "  operations: 270",
+        "  softmax",
+        "f",
     ]
 
 

@@ -106,10 +106,14 @@ class Page:
         """Two lines for a row: the rest of it stands below, in more where that does not fit."""
         above = [columns[place] for place in upper]
         heading, rule, *rows = self._side_by_side(above, _cells_at(upper, every))
+        figures = [place for place in moved if columns[place].is_figure]
+        names = [place for place in moved if place not in figures]
         rest = [place for place in range(len(columns)) if place not in {*upper, *moved}]
         below = [
             [line for cells in (one, other) for line in self._wrapped(cells, _INDENT)]
-            for one, other in zip(_cells_at(moved, every), _cells_at(rest, every), strict=True)
+            for one, other in zip(
+                _cells_at(names, every), _named(figures, rest, every), strict=True
+            )
         ]
         pairs = zip(rows, below[1:], strict=True)
         return [heading, *below[0], rule, *(line for row, more in pairs for line in (row, *more))]
@@ -190,6 +194,21 @@ def _columns_of(text: str) -> int:
 
 def _widths(every: Sequence[Sequence[_Text]]) -> list[int]:
     return [max(_columns_of(text) for text, _ in column) for column in zip(*every, strict=True)]
+
+
+def _named(
+    figures: Sequence[int], rest: Sequence[int], every: Sequence[Sequence[_Text]]
+) -> Iterator[list[_Text]]:
+    """Figures that stand below no heading, each with its name, and what stands there anyway."""
+    heads, *rows = every
+    yield [heads[place] for place in rest]
+    for row in rows:
+        shown = [
+            _Text(f"{heads[place].text}: {row[place].text}", row[place].tone)
+            for place in figures
+            if row[place].text
+        ]
+        yield [*shown, *(row[place] for place in rest)]
 
 
 def _cells_at(places: Sequence[int], every: Sequence[Sequence[_Text]]) -> list[list[_Text]]:

@@ -116,6 +116,9 @@ def test_jitcount(
 @pytest.mark.parametrize("function", PROGRAMS)
 def test_neighbours(benchmark: BenchmarkFixture, function: Callable[[jax.Array], Any]) -> None:
     """What others offer, each as its own documentation shows it."""
+    # To explain a miss JAX looks through all that it has traced of a function, jnp's among them:
+    # after thousands of programs, a compile takes it seconds.
+    jax.clear_caches()
     by_chex = chex.assert_max_traces(function, n=_MANY)
     by_equinox = equinox.debug.assert_max_traces(function, max_traces=_MANY)
     sides = {
@@ -129,7 +132,7 @@ def test_neighbours(benchmark: BenchmarkFixture, function: Callable[[jax.Array],
         "bare": compiles_of(function, alone),
     }
     ratios = [Ratio(f"{name} / bare: {function.__name__}", name, "bare") for name in sides][:-1]
-    keep_ratios(benchmark, sides, ratios, most=100, fewest=100)
+    keep_ratios(benchmark, sides, ratios, most=40)
 
 
 def fill_history(compile_one: Side, count: int) -> None:

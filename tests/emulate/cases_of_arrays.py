@@ -30,6 +30,11 @@ def moving() -> list[Case]:
             "ROOT %c = f32[2,2] constant({ { 1, -2.5 }, { inf, nan } })",
             np.array([[1, -2.5], [np.inf, np.nan]], np.float32),
         ),
+        _given(
+            "constant of three axes",
+            "ROOT %c = s32[2,1,2] constant({ { /*i0=0*/ { 1, 2 } }, { /*i0=1*/ { 3, 4 } } })",
+            np.array([[[1, 2]], [[3, 4]]], _I),
+        ),
         _given("constant pred", "ROOT %c = pred[2] constant({1, 0})", np.array([True, False])),
         _given(
             "constant u64",

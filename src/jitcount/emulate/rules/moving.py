@@ -46,8 +46,9 @@ _NUMBER = re.compile(r"[^\s{},]+")
 
 
 def _numbers(text: str, shape: Shape) -> np.ndarray:
-    """The values of a literal; NaNs may carry a payload in brackets, which is left out."""
+    """The values of a literal; comments that count its rows, and payloads of NaNs, are left out."""
     dtype = numpy_type(shape.element)
+    text = re.sub(r"/\*.*?\*/", "", text)
     if shape.element.startswith("c"):
         found = [complex(float(re), float(im)) for re, im in _COMPLEX.findall(text)]
         return np.array(found, dtype).reshape(shape.extents)

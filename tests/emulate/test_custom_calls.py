@@ -81,6 +81,26 @@ def test_slices_side_by_side_are_one_array() -> None:
 
 # --- cuDNN ----------------------------------------------------------------------------------------
 
+
+def test_cublas_is_told_an_algorithm_too() -> None:
+    left, right = normal(4, 1, seed=1), normal(1, 4, seed=2)
+
+    def text(more: str) -> str:
+        config = (
+            '{"gemm_backend_config":{"alpha_real":1,"beta":0,"dot_dimension_numbers":'
+            '{"lhs_contracting_dimensions":["1"],"rhs_contracting_dimensions":["0"]},' + more + "}}"
+        )
+        rest = f", backend_config={config}"
+        return module("f32[4,4]", "f32[4,1]", "f32[1,4]", target="__cublas$gemm", rest=rest)
+
+    asked = '"precision_config":{"algorithm":"ALG_DOT_BF16_BF16_F32"}'
+    (made,) = run(text(asked), left, right, arithmetic=TF32)
+    one, other = (each.astype(jnp.bfloat16).astype(np.float32) for each in (left, right))
+    np.testing.assert_array_equal(made, one @ other)
+    with pytest.raises(NotKnownError, match=r"^a product scaled by a complex number$"):
+        translate(text('"alpha_imag":2'))
+
+
 LABELS = ("NHWC", "OHWI", "NHWC")
 TF32 = Arithmetic({"default": Rounding("TF32")}, in_loops=False)
 

@@ -108,6 +108,39 @@ def test_a_gpu_rounds_to_tf32_but_at_the_highest_precision(precision: str, run_h
     np.testing.assert_array_equal(made, wanted)
 
 
+@pytest.mark.parametrize(
+    ("algorithm", "rounded"),
+    [
+        ("dot_bf16_bf16_f32", _rounded),
+        ("dot_tf32_tf32_f32", _tf32),
+        ("dot_f32_f32_f32", np.asarray),
+    ],
+)
+def test_an_algorithm_that_the_program_names_is_taken(
+    algorithm: str, rounded: Callable[[np.ndarray], np.ndarray], run_hlo: Run
+) -> None:
+    rng = np.random.default_rng(4)
+    left, right = _single(rng, 8, 1), _single(rng, 1, 8)
+    wanted = rounded(left) @ rounded(right)
+    case = simple("dot", (left, right), wanted, f"{_CONTRACTED}, algorithm={algorithm}")
+    (made,) = run_hlo(case.text, *case.arguments, arithmetic=A100)
+    np.testing.assert_array_equal(made, wanted)
+    (exact,) = run_hlo(case.text, *case.arguments, arithmetic=EXACT)
+    np.testing.assert_array_equal(exact, left @ right)
+
+
+def test_of_complex_numbers_both_parts_are_rounded(run_hlo: Run) -> None:
+    rng = np.random.default_rng(5)
+    left, right = _single(rng, 8, 1), _single(rng, 1, 8)
+    wanted = _tf32(left) @ _tf32(right) * np.complex64(1j)
+    given = (left.astype(np.complex64), right * np.complex64(1j))
+    case = simple("dot", given, wanted, _CONTRACTED)
+    (made,) = run_hlo(case.text, *case.arguments, arithmetic=A100)
+    np.testing.assert_array_equal(made, wanted)
+    (site,) = translate(case.text, A100).sites
+    assert site.rounding.text == "TF32"
+
+
 _FUSED = """fused (a: f32[8,1], b: f32[1,8]) -> f32[8,8]
 %a = f32[8,1]{1,0} parameter(0)
 %b = f32[1,8]{1,0} parameter(1)
@@ -287,7 +320,7 @@ def test_a_reversed_window_of_one_place_is_no_product_of_batches(run_hlo: Run) -
 @pytest.mark.parametrize(
     ("how", "words"),
     [
-        ("algorithm=dot_tf32_tf32_f32", "a product by the algorithm dot_tf32_tf32_f32"),
+        ("algorithm=dot_bf16_bf16_f32_x3", "a product by the algorithm dot_bf16_bf16_f32_x3"),
         ("sparsity=L.1@2:4", "a sparse product"),
     ],
 )

@@ -68,6 +68,14 @@ _TPU = Arithmetic(
 _TF32 = Arithmetic({"default": Rounding(TF32), "high": Rounding(TF32)}, in_loops=False)
 
 
+BY_ALGORITHM = {
+    "dot_bf16_bf16_f32": Rounding(BFLOAT16),
+    "dot_tf32_tf32_f32": Rounding(TF32),
+    "dot_f32_f32_f32": None,
+}
+"""Of products whose algorithm the program itself names (`jax.lax.DotAlgorithmPreset`)."""
+
+
 def arithmetic_of(target: Target) -> Arithmetic:
     """How a target computes."""
     if target.platform == "tpu":

@@ -103,6 +103,13 @@ FACTS = (
     ),
     Fact(
         NVIDIA,
+        "complex64 products, default and high precision",
+        "real and imaginary parts rounded to TF32, as float32",
+        f"XLA:GPU asks for CUBLAS_COMPUTE_32F_FAST_TF32; {_CUBLAS}",
+        oldest=_AMPERE,
+    ),
+    Fact(
+        NVIDIA,
         "float32 products, highest precision",
         "in float32",
         _PRECISION,

@@ -75,12 +75,16 @@ def _gemm(
             zip(axes("lhs_contracting_dimensions"), axes("rhs_contracting_dimensions"), strict=True)
         ),
     )
-    precision = ",".join(told.get("precision_config", {}).get("operand_precision", ["DEFAULT"]))
+    if float(told.get("alpha_imag", 0)):
+        raise NotKnownError("a product scaled by a complex number")
+    asked = told.get("precision_config", {})
+    precision = ",".join(asked.get("operand_precision", ["DEFAULT"]))
+    how = {"operand_precision": f"{{{precision.lower()}}}", "algorithm": asked.get("algorithm", "")}
     left, right, *more = operands
     made = product(
         translation,
         writer,
-        _widened(instruction, {"operand_precision": f"{{{precision.lower()}}}"}),
+        _widened(instruction, how),
         (left, right),
         Dot(writer, pairs),
     )

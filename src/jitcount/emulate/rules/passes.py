@@ -96,6 +96,12 @@ def _parts(writer: Writer, value: Value, rounding: Rounding, last: int) -> list[
 
 
 def _rounded(writer: Writer, value: Value, to: str) -> Value:
+    if value.shape.element == "c64":
+        part = value.shape.of("f32")
+        real, imaginary = (
+            _rounded(writer, writer.op(name, [value], part), to) for name in ("real", "imag")
+        )
+        return writer.op("complex", [real, imaginary], value.shape.of())
     exponent, mantissa = BITS[to]
     if to in TIES_AWAY:
         return writer.rounded_away(value, mantissa)

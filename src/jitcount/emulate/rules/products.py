@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from jitcount.emulate.arithmetic import BY_ALGORITHM, EXACT
 from jitcount.emulate.rules.dots import Axes, Dot
 from jitcount.emulate.rules.loosened import loosened_sum
 from jitcount.emulate.rules.passes import in_passes
@@ -66,8 +67,12 @@ def _inner(left: str, right: str, result: str) -> str:
 def _rounding(
     translation: Translation, instruction: Instruction, given: tuple[Value, Value]
 ) -> Rounding | None:
+    """Of complex numbers the parts are rounded: cuBLAS takes TF32 for them, too."""
     elements = {value.shape.element for value in given}
-    if "f32" not in elements or not elements <= {"f32", "bf16"}:
+    algorithm = instruction.attributes.get("algorithm", "").lower().removeprefix("alg_")
+    if algorithm not in {"", "unset"}:
+        return _named(translation, algorithm, elements)
+    if not ({"f32"} <= elements <= {"f32", "bf16"} or elements == {"c64"}):
         return None
     if translation.is_in_loop and not translation.arithmetic.in_loops:
         return None
@@ -77,12 +82,17 @@ def _rounding(
     return translation.arithmetic.products.get(precision)
 
 
+def _named(translation: Translation, algorithm: str, elements: set[str]) -> Rounding | None:
+    """What an algorithm does to float32; of three passes and more the parts are not known."""
+    if algorithm not in BY_ALGORITHM or elements != {"f32"} or translation.is_in_loop:
+        raise ValueError(f"a product by the algorithm {algorithm}")
+    return None if translation.arithmetic is EXACT else BY_ALGORITHM[algorithm]
+
+
 @rule("dot")
 def _dot(
     translation: Translation, writer: Writer, instruction: Instruction, operands: list[Value]
 ) -> Value:
-    if (algorithm := instruction.attributes.get("algorithm")) is not None:
-        raise ValueError(f"a product by the algorithm {algorithm}")
     if "sparsity" in instruction.attributes:
         raise ValueError("a sparse product")
     n = instruction.numbers

@@ -192,6 +192,14 @@ def test_a_compiler_that_dies_costs_one_program(compilers: FakeCompilers) -> Non
     ]
 
 
+def test_a_refusal_of_many_lines_is_named_in_one(compilers: FakeCompilers) -> None:
+    compilers.there = OnTarget(target="tpu:v5e", error="UNIMPLEMENTED: \nno such thing.\n\nDo:")
+    with jitcount.as_if("tpu:v5e") as emulation:
+        jax.jit(_double)(X)
+    (program,) = emulation.programs
+    assert program.reason == "tpu:v5e refuses it: UNIMPLEMENTED: no such thing."
+
+
 def test_nothing_that_fails_here_reaches_the_user(
     compilers: FakeCompilers, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,11 @@ import numpy as np
 import pytest
 
 import jitcount
+from jitcount.emulate.arithmetic import EXACT
+from jitcount.emulate.as_if import emulated
+from jitcount.emulate.emulating import Emulator
 from jitcount.suite import transformer
+from jitcount.targets.names import parse
 from tests.helpers import jitcount as command
 from tests.helpers import python
 
@@ -147,6 +152,24 @@ def test_attention_that_a_tpus_compiler_writes_itself_is_carried_over() -> None:
     kernels = [each.what for each in emulation.programs[0].roundings].count("online-softmax")
     assert kernels == (1 if NAMES_FUNCTIONS else 0)  # older compilers have no such kernel
     assert 1e-5 < np.abs(there - here).max() < 1e-2
+
+
+@pytest.mark.aot("tpu:v5e")
+def test_constants_that_the_compiler_rounds_are_exact_where_products_are() -> None:
+    x, constant = normal(8, 256), normal(256, 128)
+
+    def product(x: jax.Array) -> jax.Array:
+        return x @ jnp.asarray(constant)
+
+    here = np.asarray(jax.jit(product)(x))
+    emulator = Emulator.of(parse("tpu:v5e"), 600.0)
+    off = []
+    for each in (emulator, replace(emulator, arithmetic=EXACT)):
+        with emulated(each) as emulation:
+            off.append(np.abs(np.asarray(jax.jit(product)(x)) - here).max())
+        assert emulation.faithful
+    assert off[0] > 1e-3
+    assert off[1] < 1e-4
 
 
 PROGRAM = """

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 from jitcount._jax import settings
 from jitcount._jax.precision import with_highest_precision
 from jitcount._jax.replacing import Shards
-from jitcount.emulate.arithmetic import arithmetic_of
+from jitcount.emulate.arithmetic import EXACT, arithmetic_of
 from jitcount.emulate.latest import Latest
 from jitcount.emulate.shardings import layouts_in, part_of
 from jitcount.emulate.translating import NotKnownError, translate
 from jitcount.targets.carry import Cargo, NotCarriedError, carry
 from jitcount.targets.compiling import Job, compilers
 from jitcount.targets.names import parse
+from jitcount.targets.result import in_a_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -81,9 +82,9 @@ class Emulator:
         try:
             return self._emulated(compilable, portable)
         except (NotCarriedError, NotKnownError) as error:
-            return Emulated(reason=str(error))
+            return Emulated(reason=in_a_line(str(error)))
         except Exception as error:  # noqa: BLE001 (it must run, whatever happens)
-            return Emulated(reason=f"{type(error).__name__}: {error}".splitlines()[0])
+            return Emulated(reason=in_a_line(f"{type(error).__name__}: {error}"))
 
     def _emulated(self, compilable: Compilable, portable: Portable | None) -> Emulated:
         if compilable.platform != HERE.platform:
@@ -101,7 +102,11 @@ class Emulator:
             raise NotCarriedError(f"{' and '.join(kinds)} {call} back into Python")
         if self.raised is not None:
             cargo = replace(cargo, bytecode=with_highest_precision(cargo.bytecode, self.raised))
+        is_float32 = not compilable.has_bfloat16()
         made = self._made(cargo)
+        if is_float32 and self.arithmetic is EXACT and _has_rounded(made.hlo or ""):
+            highest = with_highest_precision(cargo.bytecode, ())
+            made = self._made(replace(cargo, bytecode=highest))
         if made.error is not None:
             raise NotKnownError(f"{self.target.name} refuses it: {made.error}")
         found = translate(
@@ -109,7 +114,7 @@ class Emulator:
             self.arithmetic,
             exact=self.exact,
             devices=compilable.devices,
-            is_float32=not compilable.has_bfloat16(),
+            is_float32=is_float32,
             draw=self.draw,
         )
         shards = _shards(compilable, made.hlo or "") if compilable.devices > 1 else None
@@ -180,6 +185,14 @@ class Emulator:
 
 _executables = Latest(64 << 20)
 """What was tried, by its text and options: a test suite has the same programs often."""
+
+
+def _has_rounded(hlo: str) -> bool:
+    """Whether the compiler has rounded constants itself: no bit of these comes back.
+
+    At the highest precision it leaves them as they are.
+    """
+    return re.search(r" = bf16\[\d[^ ]* constant\(", hlo) is not None
 
 
 def _cycles(hlo: str) -> int | None:

@@ -18,6 +18,7 @@ from jitcount.show.parts import (
     words,
 )
 from jitcount.show.text import name_of, seconds, signature_of, times
+from jitcount.targets.result import in_a_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -135,5 +136,5 @@ def shortened(error: str) -> str:
     >>> shortened("UNIMPLEMENTED: no F64\nand more")
     'UNIMPLEMENTED: no F64'
     """
-    line = error.splitlines()[0]
+    line = in_a_line(error)
     return line if len(line) <= _REFUSAL_COLUMNS else f"{line[: _REFUSAL_COLUMNS - 1]}…"

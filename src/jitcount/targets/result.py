@@ -8,6 +8,16 @@ from jitcount.observe.call_site import CallSite
 from jitcount.profile.result import Line, Profile
 
 
+def in_a_line(error: str) -> str:
+    r"""The first line of what a compiler said; where that is but a code, with the next.
+
+    >>> in_a_line("UNIMPLEMENTED: \nno such convolution\n\nThere must be: ...")
+    'UNIMPLEMENTED: no such convolution'
+    """
+    first, *rest = [line.strip() for line in error.splitlines() if line.strip()] or [error]
+    return f"{first} {rest[0]}" if rest and first.endswith(":") else first
+
+
 class LeftOut(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Calls of Python from inside a program, which no target can make."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -78,9 +79,21 @@ class AsIf:
                 _called_again(item)
             programs = again.programs
         return [
-            f"{_ONLY} {self._target}: called again as on the CPU it passes.",
+            f"{_ONLY} {self._target}: called again as on the CPU it passes. {self._exactly(item)}",
             self._table(programs),
         ]
+
+    def _exactly(self, item: pytest.Item) -> str:
+        """Whether the rounding of products is why it fails there, or something else."""
+        from jitcount.emulate.arithmetic import EXACT  # noqa: PLC0415 (the room needs JAX)
+        from jitcount.emulate.as_if import emulated  # noqa: PLC0415
+
+        assert self._emulation is not None  # noqa: S101
+        with emulated(replace(self._emulation.emulator, arithmetic=EXACT)):
+            error = _called_again(item)
+        if error:
+            return f"There it fails with exact products, too: {error}"
+        return "There it passes with exact products, too: it is their rounding."
 
     def _table(self, programs: Sequence[EmulatedProgram]) -> str:
         sums = EmulationSums.of(programs)

@@ -207,6 +207,9 @@ def test_near():
 def test_wrong():
     assert float(f(x)[0, 0]) == 17
 
+def test_not_by_rounding():
+    assert jax.config.values["jax_xla_profile_version"] < 1_000_000, "as if"
+
 class TestCase(unittest.TestCase):
     def test_near(self):
         np.testing.assert_allclose(f(x), x @ x, rtol=1e-5)
@@ -217,16 +220,20 @@ class TestCase(unittest.TestCase):
 def test_a_test_that_fails_only_as_if_says_so_with_the_lines(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(TESTS)
     arguments = ("-m", "pytest", "-p", "no:cacheprovider", "-q", str(tmp_path))
-    assert "1 failed, 3 passed" in python(*arguments).stdout
+    assert "1 failed, 4 passed" in python(*arguments).stdout
     failed = python(*arguments, "--as-if=tpu:v5e").stdout
-    assert "3 failed, 1 passed" in failed
+    assert "4 failed, 1 passed" in failed
     only = "It fails only as if on tpu:v5e: called again as on the CPU it passes."
-    assert failed.count(only) == 2
+    assert failed.count(only) == 3
+    assert failed.count("There it fails with exact products, too: AssertionError: as if") == 1
+    assert failed.count("There it passes with exact products, too: it is their rounding.") == 2
     assert failed.count("Called again as on the CPU it fails, too: AssertionError: ") == 1
     # In each of the two, though an earlier test has compiled it, and in the summary.
     assert len(re.findall(ROUNDED, failed)) == 3
     assert re.search(
-        r"2 of 3 failed tests fail only so:\n  \S+::test_near\n  \S+::TestCase::test_near", failed
+        r"3 of 4 failed tests fail only so:\n  \S+::test_near\n  \S+::test_not_by_rounding\n"
+        r"  \S+::TestCase::test_near",
+        failed,
     )
 
 

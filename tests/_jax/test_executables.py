@@ -38,12 +38,13 @@ class Seen:
         return self.loaded
 
 
-def _doubled(compilable: Compilable) -> str:
+def _doubled(compilable: Compilable, *, has_long_chains: bool = False) -> str:
     given, made = compilable.signature()
     return compilable.with_body(
         f"func.func public @main(%arg0: {given[0]}) -> ({made[0]}) {{\n"
         f"%sum = stablehlo.add %arg0, %arg0 : {made[0]}\n"
-        f"func.return %sum : {made[0]}\n}}\n"
+        f"func.return %sum : {made[0]}\n}}\n",
+        has_long_chains=has_long_chains,
     )
 
 
@@ -90,6 +91,21 @@ def test_options_of_the_jit_are_kept() -> None:
     with substituted(seen.substitute, _NUMBER + 3):
         jax.jit(lambda x: x * 8, compiler_options=options)(X)
     assert b"xla_cpu_prefer_vector_width" in seen.options
+
+
+def test_long_chains_have_options_that_this_release_knows() -> None:
+    options = []
+
+    def substitute(compilable: Compilable) -> Any:
+        text = _doubled(compilable, has_long_chains=True)
+        options.append(compilable.options)
+        return compilable.compile(text)
+
+    with substituted(substitute, _NUMBER + 5):
+        np.testing.assert_array_equal(jax.jit(lambda x: x * 10)(X), X * 2)
+    is_older = jax.__version_info__ < (0, 12)
+    name = b"xla_cpu_use_fusion_emitters" if is_older else b"xla_disable_hlo_passes"
+    assert name in options[0]
 
 
 @pytest.mark.usefixtures("executables_travel")

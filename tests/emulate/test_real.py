@@ -172,6 +172,18 @@ def test_constants_that_the_compiler_rounds_are_exact_where_products_are() -> No
     assert off[1] < 1e-4
 
 
+@pytest.mark.thorough
+@pytest.mark.aot("tpu:v5e")
+@pytest.mark.usefixtures("x64")
+def test_divisions_of_64_bits_which_are_thousands_of_operations_take_no_minutes() -> None:
+    key = jax.random.key(0)
+    here = jax.random.randint(key, (), 0, 1000)
+    with jitcount.as_if("tpu:v5e", timeout=90) as emulation:
+        there = jax.random.randint(key, (), 0, 1000)
+    assert int(there) == int(here)
+    assert {program.reason for program in emulation.programs} == {""}
+
+
 PROGRAM = """
 import jax, jax.numpy as jnp, numpy as np
 x = np.linspace(-1, 1, 64 * 64, dtype=np.float32).reshape(64, 64)

@@ -41,6 +41,23 @@ def without_shardy(options: Any) -> Any:
     return how
 
 
+def for_long_chains(options: Any) -> Any:
+    """The same options, for a program in which a thousand operations on elements follow each other.
+
+    XLA:CPU makes one loop of them (of a division of 64 bits, as XLA:TPU writes it). That takes
+    minutes to compile, and with JAX 0.12 to run. Before, it had an older way to make code of such
+    loops, which takes seconds; since then it can only be told to make none.
+    """
+    how = xla_client.CompileOptions.ParseFromString(options.SerializeAsString())
+    emitters, fusing = (
+        ("xla_cpu_use_fusion_emitters", "False"),
+        ("xla_disable_hlo_passes", "fusion"),
+    )
+    which = emitters if jax.__version_info__ < (0, 12) else fusing
+    how.env_option_overrides = [*how.env_option_overrides, which]
+    return how
+
+
 def compile_as(written: bytes, options: bytes, devices: Sequence[Any]) -> Any:
     """Compile a module as another process would, on devices of this one."""
     with _mlir.make_ir_context():

@@ -24,7 +24,12 @@ from jaxlib import lapack
 from jaxlib.mlir import ir
 
 from jitcount._jax import settings
-from jitcount._jax.executables import loaded_executable, without_shardy, written_options
+from jitcount._jax.executables import (
+    for_long_chains,
+    loaded_executable,
+    without_shardy,
+    written_options,
+)
 from jitcount._jax.replacing import main_function, with_body
 
 if TYPE_CHECKING:
@@ -42,6 +47,7 @@ class Compilable:
     def __init__(self, arguments: dict[str, Any]) -> None:
         self._arguments = arguments
         self._has_shards = False
+        self._has_long_chains = False
 
     @property
     def platform(self) -> str:
@@ -63,20 +69,25 @@ class Compilable:
         text = self._arguments["computation"].operation.get_asm(large_elements_limit=16)
         return "bf16" in text
 
-    def with_body(self, text: str, shards: Shards | None = None) -> str:
+    def with_body(
+        self, text: str, shards: Shards | None = None, *, has_long_chains: bool = False
+    ) -> str:
         """The module with another function in place of its own; aliases and shardings stay.
 
         Of a program over several devices that is the function of one device; `shards` says how
-        arguments and results are laid out.
+        arguments and results are laid out. Long chains take another way through
+        the compiler.
         """
         self._has_shards = shards is not None
+        self._has_long_chains = has_long_chains
         return with_body(self._arguments["computation"], text, shards)
 
     @property
     def _options(self) -> Any:
         """With shards the text has its shardings in XLA's own form, not in Shardy's."""
         given = self._arguments["compile_options"]
-        return without_shardy(given) if self._has_shards else given
+        given = without_shardy(given) if self._has_shards else given
+        return for_long_chains(given) if self._has_long_chains else given
 
     @property
     def options(self) -> bytes:

@@ -119,7 +119,7 @@ class Emulator:
         )
         shards = _shards(compilable, made.hlo or "") if compilable.devices > 1 else None
         _require_same(compilable.signature() if shards is None else _parts(shards), found.text)
-        text = compilable.with_body(found.text, shards)
+        text = compilable.with_body(found.text, shards, has_long_chains=found.has_long_chains)
         executable = self._executable(compilable, text, cargo.devices)
         return Emulated(executable, found.sites, cycles=_cycles(made.hlo or ""))
 

@@ -181,6 +181,9 @@ class Translated:
 
     sites: tuple[Site, ...]
 
+    has_long_chains: bool = False
+    """Whether a thousand operations on elements and more follow each other."""
+
 
 def translate(  # noqa: PLR0913 (each is one more way to run the same text)
     text: str,
@@ -214,7 +217,22 @@ def translate(  # noqa: PLR0913 (each is one more way to run the same text)
         body = _main(translation, module.entry)
     except (ValueError, TypeError, KeyError, IndexError) as error:
         raise NotKnownError(str(error)) from error
-    return Translated(body, tuple(translation.sites))
+    return Translated(body, tuple(translation.sites), _longest_chain(module) >= _LONG)
+
+
+def _longest_chain(module: hlo.Module) -> int:
+    """The most operations on elements that stand side by side, for XLA:CPU to fuse."""
+    return max(
+        sum(each.opcode in _ON_ELEMENTS for each in computation.instructions)
+        for computation in module.computations.values()
+    )
+
+
+_ON_ELEMENTS = frozenset(
+    {"add", "and", "compare", "multiply", "or", "select", "subtract", "xor"}
+    | {"shift-left", "shift-right-logical"}
+)
+_LONG = 1000
 
 
 def _main(translation: Translation, entry: Computation) -> str:

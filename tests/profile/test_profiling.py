@@ -133,6 +133,31 @@ def test_the_same_function_from_two_lines_is_blamed_on_both() -> None:
     assert counts[first + 2] == 2
 
 
+def draws(key: jax.Array, x: jax.Array) -> jax.Array:
+    return jax.random.normal(key, x.shape) + x
+
+
+def draws_twice(key: jax.Array, x: jax.Array) -> jax.Array:
+    first, second = jax.random.split(key)
+    y = jax.random.normal(first, x.shape) * x
+    return jax.random.normal(second, x.shape) + y
+
+
+def test_what_another_program_drew_first_is_blamed_on_the_lines_of_this_one() -> None:
+    """JAX keeps what it has lowered of its random functions, with the line of that time."""
+    jax.clear_caches()
+    key = jax.random.key(0)
+    jax.jit(draws)(key, ONES)
+    with jitcount.record(profile=True) as log:
+        jax.jit(draws_twice)(key, ONES)
+    first = draws_twice.__code__.co_firstlineno
+    attributed = [line for line in log.compiles[-1].lines if line.is_attributed]
+    assert {line.line for line in attributed if line.optimised_operations} <= set(
+        range(first + 1, first + 4)
+    )
+    assert "split" in {line.calls for line in attributed if line.line == first + 1}
+
+
 def test_a_large_constant_is_named_with_the_line_that_brought_it() -> None:
     table = np.arange(50_000, dtype=np.float32)
 

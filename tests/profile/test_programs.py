@@ -4,6 +4,7 @@ from collections import Counter
 
 from jitcount.profile.lowered import read_lowered
 from jitcount.profile.optimised import read_optimised
+from jitcount.profile.places import DeepStacks, Frame
 
 LOWERED = """\
 #loc = loc(unknown)
@@ -40,11 +41,13 @@ HERE = (("/me/train.py", 4, "f"), ("/me/train.py", 9, "main"))
 
 def test_each_operation_has_its_stack_and_a_called_function_that_of_its_call() -> None:
     found = read_lowered(LOWERED).operations
-    assert [operation.stack for operation in found] == [(), HERE, HERE, HERE, HERE]
+    assert [operation.stack for operation in found] == [HERE] * 5
     assert found[1].name_stack == "jit(f)/transpose(jvp())/mul"
+    assert found[-1].name_stack == "jit(f)/transpose(jvp())/mul/sort"
 
 
-def test_a_large_constant_belongs_to_where_it_is_used() -> None:
+def test_a_constant_belongs_to_where_it_is_used() -> None:
+    assert read_lowered(LOWERED).operations[0].stack == HERE
     assert read_lowered(LOWERED).constants == [("tensor<300000xf32>", HERE)]
 
 
@@ -115,3 +118,29 @@ def test_instructions_are_counted_by_line() -> None:
     for origin, number in read_optimised(OPTIMISED).counts().items():
         counts[origin.sites.user.line, origin.copy] += number
     assert counts == {(4, ""): 3, (5, "backward pass"): 1, (0, ""): 2}
+
+
+def frame(line: int) -> Frame:
+    return "/me/train.py", line, "f"
+
+
+def test_frames_that_did_not_call_each_other_come_from_another_program() -> None:
+    deep = DeepStacks()
+    deep.add((frame(4), frame(9)))
+    deep.add((frame(7), frame(9)))
+    called, calls = frame(99), frame(1)  # inside of JAX's own function; and what called the program
+    assert deep.whole((called, frame(4), frame(9), calls)) == (frame(4), frame(9), calls)
+    assert deep.whole((frame(7), frame(4), frame(9), calls)) == (frame(4), frame(9), calls)
+
+
+def test_outer_frames_that_a_function_was_traced_under_first_are_passed_over() -> None:
+    """Up to 0.9 JAX keeps them with the function, which is called from elsewhere now."""
+    deep = DeepStacks()
+    deep.add((frame(3), frame(9), frame(20)))
+    found = deep.whole((frame(3), frame(7), frame(20), frame(9), frame(20)))
+    assert found == (frame(3), frame(9), frame(20))
+
+
+def test_a_stack_of_which_nothing_is_known_stays_as_it_is() -> None:
+    stack = (frame(3), frame(7))
+    assert DeepStacks().whole(stack) == stack

@@ -43,6 +43,23 @@ def of_three_lines(x: jax.Array) -> tuple[jax.Array, ...]:
     return ranked, summed, jax.scipy.special.gammaln(x)
 
 
+def draws(key: jax.Array) -> jax.Array:
+    return jax.random.normal(key, (4,))
+
+
+def draws_again(key: jax.Array) -> jax.Array:
+    return jax.random.normal(key, (4,)) + 1
+
+
+@each("tpu:v5e")
+def test_what_another_program_drew_first_is_no_line_of_this_one(target: str) -> None:
+    with jitcount.record([target], profile=True) as log:
+        for function in (draws, draws_again):
+            jax.jit(function)(jax.random.key(0))
+    on, first = log.compiles[-1].on[target], draws_again.__code__.co_firstlineno
+    assert {line.line for line in on.lines if line.is_attributed} == {first + 1}
+
+
 @each(*BOTH)
 def test_a_profile_says_which_lines_a_targets_compiler_worked_on(target: str) -> None:
     with jitcount.record([target], profile=True) as log:

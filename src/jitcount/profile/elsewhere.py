@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from jitcount._jax import profiling as _jax
+from jitcount._jax.equations import equations
 from jitcount.observe.call_site import CallSite
 from jitcount.profile.draft import Draft
+from jitcount.profile.origin import without_jax
 from jitcount.profile.places import DeepStacks
 from jitcount.profile.profiler import Executable, look_at_executable, look_at_lowered
 from jitcount.profile.result import Profile
 from jitcount.profile.writing import profile_of
+
+if TYPE_CHECKING:
+    from jitcount.profile.places import Frame
 
 
 class Watching:
@@ -25,9 +30,16 @@ class Watching:
         except _jax.NotWatchedError as error:
             self._reason = str(error)
 
-    def profile(self, bytecode: bytes, executable: Any, compile_s: float) -> Any:
-        """What is known of it, in plain values; a compile must not fail because of it."""
-        draft, deep = Draft(), DeepStacks()
+    def profile(self, bytecode: bytes, executable: Any, compile_s: float, stacks: Any) -> Any:
+        """What is known of it, in plain values; a compile must not fail because of it.
+
+        Args:
+            bytecode: the program.
+            executable: what was made of it.
+            compile_s: how long that took.
+            stacks: what `plain_stacks` gave, where the program was traced.
+        """
+        draft, deep = Draft(), _deep(stacks)
         try:
             seen = b"" if self._reason else _jax.watched(self._session)
             look_at_lowered(draft, deep, _jax.carried_text(bytecode))
@@ -38,6 +50,22 @@ class Watching:
             draft.notes.append(self._reason)
         made = profile_of(draft, trace_s=0.0, lower_s=0.0, compile_s=compile_s)
         return msgspec.to_builtins(made, enc_hook=_to_plain)
+
+
+def plain_stacks(jaxpr: Any) -> Any:
+    """The stacks of a program's equations, in plain values: it travels without its jaxpr."""
+    frames: dict[Frame, int] = {}
+    stacks = dict.fromkeys(without_jax(each.stack) for each in equations(jaxpr))
+    numbers = [[frames.setdefault(each, len(frames)) for each in stack] for stack in stacks]
+    return [list(frames), numbers]
+
+
+def _deep(plain: Any) -> DeepStacks:
+    frames, stacks = plain or ((), ())
+    found = DeepStacks()
+    for stack in stacks:
+        found.add(tuple(tuple(frames[number]) for number in stack))
+    return found
 
 
 def profile_from(plain: Any) -> Profile:

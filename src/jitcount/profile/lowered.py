@@ -1,7 +1,8 @@
 """Reads a lowered program's text: which stack each operation comes from.
 
 The text is StableHLO in MLIR's generic form, with locations. An operation in a function that is
-called from elsewhere has no stack of the user's by itself: it has that of the first call.
+called from elsewhere has its own stack, inside of that of the first call. A number that was written
+into an equation is an operation too, without a line: it has that of the operation that takes it.
 """
 
 from __future__ import annotations
@@ -40,17 +41,17 @@ class Operation:
 @dataclass(slots=True)
 class _Function:
     operations: list[str] = field(default_factory=list)
-    """The location of each."""
+    """The location of each; of a constant, that of the first one that takes it."""
 
     called_at: str = ""
     """Where it is called first, and in which function."""
 
     caller: str = ""
-    constants: list[tuple[str, str]] = field(default_factory=list)
-    """Large ones: the name of the value, and its type."""
+    constants: dict[str, int] = field(default_factory=dict)
+    """Those that nothing has taken yet, by name: which of the operations each is."""
 
-    used_at: dict[str, str] = field(default_factory=dict)
-    """Of a large constant, where it is used first."""
+    large: dict[int, str] = field(default_factory=dict)
+    """Of the constants that are too large to be written out, the type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +70,12 @@ def read_lowered(text: str) -> Lowered:
     functions = _functions(lines)
     found, constants = [], []
     for name, function in functions.items():
-        outside = _outside(name, functions, places)
-        for value, form in function.constants:
-            constants.append((form, places.of(function.used_at.get(value, ""))[0] or outside))
+        outside, names = _outside(name, functions, places)
+        for number, form in function.large.items():
+            constants.append((form, places.of(function.operations[number])[0] + outside))
         for location in function.operations:
             stack, name_stack = places.of(location)
-            found.append(Operation(stack or outside, name_stack))
+            found.append(Operation(stack + outside, _joined(names, name_stack)))
     return Lowered(found, constants)
 
 
@@ -114,28 +115,34 @@ def _functions(lines: list[str]) -> dict[str, _Function]:
 
 
 def _look_for_constants(inside: _Function, line: str, operation: str, location: str) -> None:
-    """Note a constant that is too large to be written out, and where one is used first."""
+    """Note a constant, or that this takes some: where they are used is where they come from."""
     if operation == "stablehlo.constant":
-        if _ELIDED in line and (made := _CONSTANT.match(line)):
-            inside.constants.append((made[1], line.rpartition("-> ")[2].partition(" loc")[0]))
-    elif len(inside.used_at) < len(inside.constants):
-        taken = set(_VALUES.findall(line.partition(")")[0]))
-        for value, _ in inside.constants:
-            if value in taken:
-                inside.used_at.setdefault(value, location)
+        if made := _CONSTANT.match(line):
+            number = inside.constants[made[1]] = len(inside.operations) - 1
+            if _ELIDED in line:
+                inside.large[number] = line.rpartition("-> ")[2].partition(" loc")[0]
+    elif inside.constants:
+        for value in _VALUES.findall(line.partition(")")[0]):
+            if value in inside.constants:
+                inside.operations[inside.constants.pop(value)] = location
 
 
-def _outside(name: str, functions: dict[str, _Function], places: _Locations) -> Stack:
-    """The stack under which a function is called first; empty for the program itself."""
+def _outside(name: str, functions: dict[str, _Function], places: _Locations) -> tuple[Stack, str]:
+    """Stack and name stack under which a function is called first; empty for the program itself."""
+    stack: Stack = ()
+    names = ""
     for _ in range(len(functions)):  # they do not call each other in circles, but who knows
         function = functions.get(name)
         if function is None or not function.caller:
-            return ()
-        stack, _ = places.of(function.called_at)
-        if stack:
-            return stack
+            break
+        call, name_stack = places.of(function.called_at)
+        stack, names = (*stack, *call), _joined(name_stack, names)
         name = function.caller
-    return ()
+    return stack, names
+
+
+def _joined(outer: str, inner: str) -> str:
+    return f"{outer}/{inner}" if outer and inner else outer or inner
 
 
 class _Locations:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from jitcount._jax.origin import JAX_DIRECTORIES
@@ -27,12 +27,17 @@ class Origin(NamedTuple):
 
 NO_ORIGIN = Origin(UNKNOWN_SITES)
 
-# Between a call and the function that was called, and what makes `x + y` a call: names that say
-# nothing to people.
-_WRAPPERS = frozenset(
-    {"api.py", "api_util.py", "array_methods.py", "core.py", "custom_derivatives.py",
-     "linear_util.py", "pjit.py", "profiler.py", "source_info_util.py", "traceback_util.py",
-     "ufunc_api.py", "util.py", "ad.py", "batching.py", "mlir.py", "partial_eval.py", "pxla.py"}
+# Between a call and the function that was called, and what makes `x + y` and `x[0]` calls: names
+# that say nothing to people. With their folders: `jax.random` is a `core.py`, too.
+_WRAPPERS = tuple(
+    str(Path("jax", "_src", path))
+    for path in (
+        "api.py", "api_util.py", "core.py", "custom_derivatives.py", "linear_util.py",
+        "monitoring.py", "pjit.py", "profiler.py", "source_info_util.py", "traceback_util.py",
+        "util.py", "interpreters/ad.py", "interpreters/batching.py", "interpreters/mlir.py",
+        "interpreters/partial_eval.py", "interpreters/pxla.py", "numpy/array_methods.py",
+        "numpy/indexing.py", "numpy/ufunc_api.py",
+    )
 )  # fmt: skip
 
 
@@ -48,12 +53,13 @@ def _called(stack: Stack) -> str:
     is_users = [owner_of(file) == "user" for file, _, _ in stack]
     inner = stack[: is_users.index(True)] if True in is_users else stack
     for file, _, function in reversed(inner):
-        if file.startswith(JAX_DIRECTORIES) and file.rpartition(os.sep)[2] in _WRAPPERS:
+        is_jaxs = file.startswith(JAX_DIRECTORIES)
+        if file.endswith(_WRAPPERS) or not (is_jaxs or owner_of(file) == "library"):
             continue
         name = function.replace("<locals>.", "")
-        if owner_of(file) != "library":
+        if is_jaxs:
             last = name.rpartition(".")[2]
-            if last.startswith("__"):  # of a class, or of `+`: it says nothing to people
+            if last.startswith(("__", "<")):  # of a class, of `+`, a lambda: it says nothing
                 continue
             return last.lstrip("_")
         if "wrap" not in name.lower():  # a decorator of the library's

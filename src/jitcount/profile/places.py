@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 
 from jitcount.observe.call_site import (
     NOWHERE,
@@ -21,6 +22,8 @@ Frame = tuple[str, int, str]
 
 Stack = tuple[Frame, ...]
 """The innermost frame first."""
+
+_Place = tuple[str, int]
 
 
 def sites_at(stack: Stack) -> Sites:
@@ -40,26 +43,59 @@ def sites_at(stack: Stack) -> Sites:
 
 @dataclass
 class DeepStacks:
-    """Whole stacks, by the part of them that JAX writes into a program.
+    """The whole stacks of a program's equations, by which those that JAX writes are read.
 
     It writes ten frames at most (`jax_traceback_in_locations_limit`): the user's may be further
-    out than a library's ten.
+    out than a library's ten. And it keeps what it has lowered of its own functions: a
+    `jax.random.split` has, inside of its call, the line of the first one in the process, which may
+    be another program's.
     """
 
     known: dict[Stack, Stack] = field(default_factory=dict)
-    by_line: dict[tuple[str, int], Stack] = field(default_factory=dict)
+    by_line: dict[_Place, Stack] = field(default_factory=dict)
     """By the innermost line, which is all that releases before 0.8 write."""
+
+    lines: set[_Place] = field(default_factory=set)
+    called: set[tuple[_Place, _Place]] = field(default_factory=set)
+    """Each line with the one that called it."""
 
     def add(self, stack: Stack) -> None:
         """Remember a whole stack, without JAX's own frames."""
         if stack:
-            self.by_line.setdefault(stack[0][:2], stack)
+            places = [frame[:2] for frame in stack]
+            self.by_line.setdefault(places[0], stack)
+            self.lines.update(places)
+            self.called.update(pairwise(places))
         if len(stack) > _WRITTEN:
             self.known.setdefault(_key(stack), stack)
 
     def whole(self, stack: Stack) -> Stack:
-        """The stack that this is the inner part of; itself where it is not known."""
-        return self.known.get(_key(stack), stack) if len(stack) >= _WRITTEN else stack
+        """The stack that this is the inner part of, without what was not called by the rest."""
+        if len(stack) >= _WRITTEN and (found := self.known.get(_key(stack))) is not None:
+            return found
+        return self._as_called(stack)
+
+    def _as_called(self, stack: Stack) -> Stack:
+        """The frames of a stack that follow from the outermost one that is the program's.
+
+        Where a frame was not called by the next one, a call was written into the program. Up to 0.9
+        what is inside of the call has outer frames of its own, too: they are passed over.
+        """
+        last = len(stack) - 1
+        while last >= 0 and stack[last][:2] not in self.lines:  # it called the program
+            last -= 1
+        if last < 0:  # nothing is known of it
+            return stack
+        found, inside = [stack[last]], stack[:last]
+        while inside:
+            by = found[-1][:2]
+            depths = range(len(inside) - 1, -1, -1)
+            at = next((at for at in depths if (inside[at][:2], by) in self.called), None)
+            if at is None:
+                break
+            found.append(inside[at])
+            inside = inside[:at]
+        return (*reversed(found), *stack[last + 1 :])
 
 
 _WRITTEN = 10
@@ -76,6 +112,7 @@ class Places:
 
     tables: dict[str, list[str]]
     deep: DeepStacks = field(default_factory=DeepStacks)
+    _found: dict[int, Sites] = field(default_factory=dict)
 
     def of(self, metadata: dict[str, str]) -> CallSite:
         """The innermost line of the user's; where there is none, of a library's."""
@@ -84,7 +121,7 @@ class Places:
     def sites(self, metadata: dict[str, str]) -> Sites:
         """That, and a library's line inside of it."""
         if "stack_frame_id" in metadata and self.tables:
-            return sites_at(self.deep.whole(self._stack(int(metadata["stack_frame_id"]))))
+            return self._sites_in_tables(int(metadata["stack_frame_id"]))
         if "source_file" in metadata:  # releases before the tables: one line, and no function
             file = metadata["source_file"].strip('"')
             line = int(metadata.get("source_line", "0"))
@@ -92,6 +129,11 @@ class Places:
                 return sites_at(self.deep.by_line[file, line])
             return Sites(CallSite(f"{file.rpartition('/')[2]}:{line}", file, line))
         return Sites(UNKNOWN_SITE)
+
+    def _sites_in_tables(self, number: int) -> Sites:
+        if number not in self._found:
+            self._found[number] = sites_at(self.deep.whole(self._stack(number)))
+        return self._found[number]
 
     def _stack(self, number: int) -> Stack:
         found: list[Frame] = []

@@ -19,13 +19,17 @@ from jitcount.profile.optimised import read_optimised
 from jitcount.profile.origin import origin_of, without_jax
 from jitcount.profile.places import DeepStacks
 from jitcount.profile.sampling import Sampler
+from jitcount.profile.sketch import MOVES
 from jitcount.profile.units import account_of
 from jitcount.profile.unrolled import NO_LOOPS, look_for_loops
 from jitcount.profile.writing import seconds_by_origin
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from types import FrameType
 
+    from jitcount._jax.equations import Equation
+    from jitcount.profile.lowered import Operation
     from jitcount.profile.origin import Origin
 
 _logger = logging.getLogger("jitcount")
@@ -56,7 +60,10 @@ def _look_at(lowered: _Lowered, jaxpr: Any) -> None:
         draft.notes.append("JAX's frames do not show the jaxpr")
         return
     try:
-        draft.jaxpr = _origins(equations(jaxpr), lowered.deep)
+        found = list(equations(jaxpr))
+        for stack in {each.stack for each in found}:
+            lowered.deep.add(without_jax(stack))
+        draft.jaxpr = _origins(found)
         look_for_loops(draft, jaxpr)
     except Exception as error:  # observing must never fail the user's program
         _logger.debug("could not look at a jaxpr", exc_info=True)
@@ -215,10 +222,20 @@ def look_at_executable(draft: Draft, deep: DeepStacks, made: Executable) -> None
         draft.notes.append(draft.account.note)
 
 
-def _origins(pieces: Any, deep: DeepStacks) -> Counter[Origin]:
+def _origins(
+    pieces: Iterable[Equation | Operation], deep: DeepStacks | None = None
+) -> Counter[Origin]:
+    """Count pieces by where they come from; where JAX wrote the stacks, `deep` knows the whole.
+
+    What only moves data does not say what a line calls: `split(key)[0]` has more of it than of
+    anything else.
+    """
     found: Counter[Origin] = Counter()
-    alike = Counter((piece.stack, piece.name_stack) for piece in pieces)
-    for (stack, name_stack), count in alike.items():
-        deep.add(without_jax(stack))
-        found[origin_of(stack, copy_in(name_stack))] += count
+    alike = Counter(
+        (piece.stack, piece.name_stack, getattr(piece, "primitive", "") in MOVES)
+        for piece in pieces
+    )
+    for (stack, name_stack, is_move), count in alike.items():
+        origin = origin_of(stack if deep is None else deep.whole(stack), copy_in(name_stack))
+        found[origin._replace(calls="") if is_move else origin] += count
     return found

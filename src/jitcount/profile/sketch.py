@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from jitcount._jax.levels import Stack
 
 # They move data, and compute nothing. JAX itself makes several of them for one line: `jnp.stack`.
-_MOVES = frozenset(
+MOVES = frozenset(
     {
         "broadcast_in_dim",
         "concatenate",
@@ -157,4 +157,4 @@ def _computes(equation: Any) -> bool:
     if equation.primitive.name in levels.CALLS:
         inside = levels.inner_jaxprs(equation)
         return any(_computes(each) for jaxpr in inside for each in levels.equations_in(jaxpr))
-    return equation.primitive.name not in _MOVES
+    return equation.primitive.name not in MOVES

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -88,7 +87,9 @@ def seconds_by_origin(account: Account, program: Optimised) -> dict[Origin, floa
 
 # --- Lines ----------------------------------------------------------------------------------------
 
-_SAYS_MORE = 1000
+# How much a figure says of what a line calls: what a stack says comes before what an instruction is
+# called, and a sample of the trace may have met whatever JAX does besides.
+_SAYS = {"jaxpr_operations": 1000.0, "trace_s": 1e-3}
 
 # What is summed up for a line, and in which field it is kept.
 _FIGURES = ("trace_s", "compile_s", "jaxpr_operations", "operations", "optimised_operations")
@@ -101,7 +102,7 @@ Figures = dict[str, float]
 class _Row:
     site: CallSite
     figures: Figures = field(default_factory=dict)
-    calls: Counter[str] = field(default_factory=Counter)
+    calls: dict[str, float] = field(default_factory=dict)
     parts: dict[str, Figures] = field(default_factory=dict)
 
 
@@ -148,8 +149,7 @@ def _with_shares(lines: tuple[Line, ...], lower_s: float) -> tuple[Line, ...]:
 def _add(row: _Row, name: str, origin: Origin, figure: float) -> None:
     _raise(row.figures, name, figure)
     if origin.calls:
-        # What a stack says comes before what an instruction is called.
-        row.calls[origin.calls] += _SAYS_MORE if name in {"jaxpr_operations", "trace_s"} else 1
+        _raise(row.calls, origin.calls, figure * _SAYS.get(name, 1.0))
     for part in filter(None, (origin.copy, str(origin.sites.via))):
         _raise(row.parts.setdefault(part, {}), name, figure)
 
@@ -160,10 +160,9 @@ def _raise(figures: Figures, name: str, by: float) -> None:
 
 def _line(row: _Row) -> Line:
     inside = [Line(call_site=row.site, part=part, **_plain(f)) for part, f in row.parts.items()]
-    calls = row.calls.most_common(1)
     return Line(
         call_site=row.site,
-        calls=calls[0][0] if calls else "",
+        calls=max(row.calls, key=row.calls.__getitem__, default=""),
         inside=tuple(sorted(inside, key=_cost, reverse=True)),
         **_plain(row.figures),
     )

@@ -52,7 +52,7 @@ def answer(asked: dict[str, Any], bytecode: bytes) -> Message:
             return {"compile_s": seconds, "processor_s": spent}, results
         found = {"compile_s": seconds} | _figures(made)
         if watching is not None:
-            found["profile"] = watching.profile(bytecode, made, seconds)
+            found["profile"] = watching.profile(bytecode, made, seconds, asked.get("stacks"))
         hlo = optimised_text(made) if asked["keep_hlo"] else ""
     except Exception as error:  # noqa: BLE001 (a compiler may raise anything)
         text = str(error).strip() or type(error).__name__

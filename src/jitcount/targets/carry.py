@@ -14,6 +14,7 @@ from jitcount._jax import settings
 from jitcount._jax.jaxprs import callbacks as callbacks_in
 from jitcount.observe.call_site import sites_in
 from jitcount.observe.muting import muted
+from jitcount.profile.elsewhere import plain_stacks
 from jitcount.targets.result import LeftOut
 
 if TYPE_CHECKING:
@@ -39,6 +40,9 @@ class Cargo:
 
     left_out: tuple[LeftOut, ...] = ()
     """What stayed here: the functions of its callbacks."""
+
+    stacks: Any = None
+    """The stacks of its equations in plain values, where its places are kept."""
 
     @functools.cached_property
     def fingerprint(self) -> str:
@@ -82,7 +86,8 @@ def carry(portable: Portable, platform: str, *, keep_places: bool = False) -> Ca
         "options": {name: _plain(value) for name, value in compilation.options.items()},
         "settings": settings.compile_settings(),
     }
-    return Cargo(bytecode, compilation.devices, how, left_out)
+    stacks = plain_stacks(lowering.jaxpr) if keep_places else None
+    return Cargo(bytecode, compilation.devices, how, left_out, stacks)
 
 
 def _left_out(jaxpr: Any) -> tuple[LeftOut, ...]:

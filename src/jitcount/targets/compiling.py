@@ -251,6 +251,7 @@ class Compilers:
             "devices": job.cargo.devices,
             "keep_hlo": job.keep_hlo,
             "profile": job.profile,
+            "stacks": job.cargo.stacks,
             **job.cargo.how,
         }
         with self._changed:

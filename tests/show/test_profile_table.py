@@ -87,6 +87,35 @@ def test_many_programs_end_with_the_whole_run() -> None:
     assert row.split()[3:] == ["softmax", "800", "ms", "4", "s", "1", "s", "2304"]
 
 
+def test_a_program_of_one_line_needs_no_table() -> None:
+    profile = Profile(lines=LINES[1:], phases=(Phase(name="XLA", seconds=3.0),))
+    eager = msgspec.structs.replace(STEP, function="log", profile=profile)
+    assert render(profile_tables([eager]), 120).splitlines()[0] == (
+        "log: 3.7 s (XLA 3 s), all of it at model.py:22 in net"
+    )
+
+
+def test_that_all_of_a_line_is_mapped_is_no_row_of_its_own() -> None:
+    parts = [
+        Line(call_site=site(31), part="under vmap", compile_s=seconds, operations=700)
+        for seconds in (2.35, 1.5)
+    ]
+    shown = []
+    for part in parts:
+        lines = (msgspec.structs.replace(LINES[0], inside=(part,)), *LINES[1:])
+        profile = msgspec.structs.replace(PROFILE, lines=lines)
+        shown.append(render(profile_tables([msgspec.structs.replace(STEP, profile=profile)]), 120))
+    assert ["under vmap" in text for text in shown] == [False, True]
+
+
+def test_what_rounding_leaves_is_no_figure() -> None:
+    last = msgspec.structs.replace(LINES[2], trace_s=1e-17)
+    profile = msgspec.structs.replace(PROFILE, lines=(*LINES[:2], last))
+    shown = render(profile_tables([msgspec.structs.replace(STEP, profile=profile)]), 120)
+    (row,) = [line for line in shown.splitlines() if line.startswith("not attributed")]
+    assert row.split() == ["not", "attributed", "500", "ms"]
+
+
 def test_without_profiles_there_is_nothing_to_show() -> None:
     assert profile_tables([msgspec.structs.replace(STEP, profile=None)]) == []
 

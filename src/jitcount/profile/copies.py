@@ -6,6 +6,7 @@ import re
 
 BACKWARD = "backward pass"
 RECOMPUTED = "recomputed for the backward pass"
+UNDER_VMAP = "under vmap"
 
 _INNER = re.compile(r"\bjit\(([\w<>.]+)\)")
 
@@ -22,7 +23,7 @@ def copy_in(name_stack: str) -> str:
         kind = BACKWARD
     else:
         kind = ""
-    under = "under vmap" if "vmap(" in name_stack else ""
+    under = UNDER_VMAP if "vmap(" in name_stack else ""
     return ", ".join(filter(None, (kind, under)))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from jitcount.profile.copies import UNDER_VMAP
 from jitcount.profile.summing import over_all
 from jitcount.show.loops_shown import profile_notes
 from jitcount.show.parts import (
@@ -65,6 +66,8 @@ def _program(compiled: Compile) -> list[Part]:
     on = {name: found for name, found in compiled.on.items() if found.profile is not None}
     targets = "".join(f"; on {name} {seconds(each.compile_s)}" for name, each in on.items())
     heading = f"{compiled.function}: {seconds(compiled.total_s)} ({phases}){targets}"
+    if (alone := _only_line(profile)) is not None and not on:
+        return [Heading(f"{heading}, all of it at {alone.call_site}")]
     by_target = {
         name: {(line.file, line.line): line for line in each.lines} for name, each in on.items()
     }
@@ -81,6 +84,13 @@ def _program(compiled: Compile) -> list[Part]:
     return [Heading(heading), table, *notes]
 
 
+def _only_line(profile: Profile) -> Line | None:
+    """The line of a program that has but one, and nothing else to say: it needs no table."""
+    users = [line for line in profile.lines if line.is_attributed]
+    says_more = profile.loops or profile.constants or profile.notes
+    return users[0] if len(users) == 1 and not (says_more or users[0].inside) else None
+
+
 Lines = dict[tuple[str, int], "Line"]
 
 
@@ -90,11 +100,7 @@ def _table(lines: Sequence[Line], by_target: dict[str, Lines], name: str) -> Tab
     rows: list[Row] = []
     for line in shown:
         rows.append(_row(line, f"{line.call_site}", by_target))
-        worth_it = [
-            part
-            for part in line.inside
-            if _WORTH_A_ROW * (line.trace_s + line.compile_s) < part.total_s < line.total_s
-        ]
+        worth_it = [part for part in line.inside if _is_worth_a_row(part, line)]
         for part in worth_it[:_MOST_PARTS]:
             name_of_part = part.part.partition(" in ")[0]  # a library's line is long enough
             rows.append(_row(part, f"  {name_of_part}", {}, 2 * len(by_target)))
@@ -106,6 +112,14 @@ def _table(lines: Sequence[Line], by_target: dict[str, Lines], name: str) -> Tab
     there = [column for target in by_target for column in (target, "rest ~")]
     names = ("trace", "XLA", "rest ~", *there, "operations")
     return Table(words(name) + long_words("calls") + figures(*names), rows, left_out)
+
+
+def _is_worth_a_row(part: Line, line: Line) -> bool:
+    """Whether a part of a line says more than the line; that all of it is mapped does not."""
+    measured = line.trace_s + line.compile_s
+    if part.part == UNDER_VMAP and part.total_s > (1 - _WORTH_A_ROW) * measured:
+        return False
+    return _WORTH_A_ROW * measured < part.total_s < line.total_s
 
 
 def _row(line: Line, name: str, by_target: dict[str, Lines], empty: int = 0) -> Row:
@@ -124,8 +138,8 @@ def _both(line: Line) -> list[Cell]:
 
 
 def _spent(value: float) -> Seconds:
-    """Nothing is not worth a figure."""
-    return Seconds(value or None)
+    """Nothing is not worth a figure, nor what is left of it by rounding."""
+    return Seconds(value if value > 1e-9 else None)
 
 
 def _findings(profile: Profile) -> list[Note]:

@@ -5,8 +5,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax._src import source_info_util
 
-from jitcount._jax.equations import constants, equations
+from jitcount._jax.equations import as_written, constants, equations
 
 X = np.ones(4, np.float32)
 HERE = __file__
@@ -60,3 +61,10 @@ def test_the_arrays_that_a_program_closed_over() -> None:
     table = jnp.arange(5.0)
     (found,) = constants(traced(lambda x: x.sum() + table))
     np.testing.assert_array_equal(found, table)
+
+
+def test_frames_that_a_library_has_excluded_are_not_written() -> None:
+    source_info_util.register_exclusion("/lib/excluded.py")
+    user, jaxs = ("/me/train.py", 3, "f"), (source_info_util.__file__, 1, "current")
+    excluded = ("/lib/excluded.py", 7, "g")
+    assert as_written([(jaxs, user, excluded), (user,), (user, user)]) == [(user,), (user, user)]

@@ -176,6 +176,37 @@ def test_flax_linen_names_the_arguments_of_the_module() -> None:
     assert causes(program) == ["apply: first-call apply", "apply: shape x"]
 
 
+class Dropping(linen.Module):
+    @linen.compact
+    def __call__(self, x: jax.Array) -> jax.Array:
+        for _ in range(3):
+            x = linen.Dropout(0.5, deterministic=False)(linen.Dense(3)(x))
+        return x
+
+
+def test_a_profile_has_the_lines_inside_of_a_module_of_flax() -> None:
+    """Flax keeps its own frames out of what JAX writes; and its random numbers are JAX's."""
+    module, keys = Dropping(), {"params": jax.random.key(0), "dropout": jax.random.key(1)}
+    variables = module.init(keys, SHORT)
+
+    @jax.jit
+    def loss(variables: Any, x: Any, key: Any) -> Any:
+        return module.apply(variables, x, rngs={"dropout": key}).sum()
+
+    with jitcount.record(profile=True) as log:
+        loss(variables, SHORT, keys["dropout"])
+    (found,) = log.compiles
+    users = [line for line in found.lines if line.file == __file__ and line.optimised_operations]
+    assert {line.function for line in users} == {
+        "Dropping.__call__",
+        f"{test_a_profile_has_the_lines_inside_of_a_module_of_flax.__name__}.loss",
+    }
+    assert users[0].function == "Dropping.__call__"
+    assert [(loop.call_site.function, loop.copies) for loop in found.loops] == [
+        ("Dropping.__call__", 3)
+    ]
+
+
 def test_an_optax_loop_compiles_once_for_each_shape() -> None:
     optimiser = optax.adam(1e-3)
 

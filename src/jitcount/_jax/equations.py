@@ -10,11 +10,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from jax._src import source_info_util
+
 from jitcount._jax.jaxprs import source_of
 from jitcount._jax.levels import Stacks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from types import CodeType
 
     from jitcount._jax import levels
@@ -102,6 +104,18 @@ class _Read:
 def _frame(code: CodeType, offset: int) -> Frame:
     lines = (line for start, end, line in code.co_lines() if start <= offset < end)
     return code.co_filename, next(lines, None) or code.co_firstlineno, code.co_qualname
+
+
+def as_written(stacks: Iterable[Stack]) -> list[Stack]:
+    """Stacks as JAX writes them into a program, each once.
+
+    It leaves out its own frames, and those of files that a library has told it to: Flax does so.
+    """
+    different = dict.fromkeys(stacks)
+    files = {file for stack in different for file, _, _ in stack}
+    is_written = {file: source_info_util.is_user_filename(file) for file in files}
+    found = (tuple(frame for frame in stack if is_written[frame[0]]) for stack in different)
+    return list(dict.fromkeys(found))
 
 
 def _name_stack(equation: Any) -> str:

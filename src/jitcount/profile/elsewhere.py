@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from jitcount._jax import profiling as _jax
-from jitcount._jax.equations import equations
+from jitcount._jax.equations import as_written, equations
 from jitcount.observe.call_site import CallSite
 from jitcount.profile.draft import Draft
-from jitcount.profile.origin import without_jax
 from jitcount.profile.places import DeepStacks
 from jitcount.profile.profiler import Executable, look_at_executable, look_at_lowered
 from jitcount.profile.result import Profile
@@ -55,7 +54,7 @@ class Watching:
 def plain_stacks(jaxpr: Any) -> Any:
     """The stacks of a program's equations, in plain values: it travels without its jaxpr."""
     frames: dict[Frame, int] = {}
-    stacks = dict.fromkeys(without_jax(each.stack) for each in equations(jaxpr))
+    stacks = as_written(each.stack for each in equations(jaxpr))
     numbers = [[frames.setdefault(each, len(frames)) for each in stack] for stack in stacks]
     return [list(frames), numbers]
 

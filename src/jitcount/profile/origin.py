@@ -65,8 +65,3 @@ def _called(stack: Stack) -> str:
         if "wrap" not in name.lower():  # a decorator of the library's
             return name.removesuffix(".__call__").rpartition(".")[2]
     return ""
-
-
-def without_jax(stack: Stack) -> Stack:
-    """A stack as JAX writes it into a program: without its own frames."""
-    return tuple(frame for frame in stack if not frame[0].startswith(JAX_DIRECTORIES))

@@ -60,7 +60,7 @@ class DeepStacks:
     """Each line with the one that called it."""
 
     def add(self, stack: Stack) -> None:
-        """Remember a whole stack, without JAX's own frames."""
+        """Remember a whole stack, without the frames that JAX does not write."""
         if stack:
             places = [frame[:2] for frame in stack]
             self.by_line.setdefault(places[0], stack)

@@ -10,13 +10,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from jitcount._jax import profiling as _jax
-from jitcount._jax.equations import equations
+from jitcount._jax.equations import as_written, equations
 from jitcount.profile.constants import large_constants, note_folding
 from jitcount.profile.copies import copy_in
 from jitcount.profile.draft import Draft, waiting
 from jitcount.profile.lowered import read_lowered
 from jitcount.profile.optimised import read_optimised
-from jitcount.profile.origin import origin_of, without_jax
+from jitcount.profile.origin import origin_of
 from jitcount.profile.places import DeepStacks
 from jitcount.profile.sampling import Sampler
 from jitcount.profile.sketch import MOVES
@@ -61,8 +61,8 @@ def _look_at(lowered: _Lowered, jaxpr: Any) -> None:
         return
     try:
         found = list(equations(jaxpr))
-        for stack in {each.stack for each in found}:
-            lowered.deep.add(without_jax(stack))
+        for stack in as_written(each.stack for each in found):
+            lowered.deep.add(stack)
         draft.jaxpr = _origins(found)
         look_for_loops(draft, jaxpr)
     except Exception as error:  # observing must never fail the user's program

@@ -2,9 +2,10 @@
 
 from collections import Counter
 
+from jitcount.observe.call_site import UNKNOWN_SITE
 from jitcount.profile.lowered import read_lowered
 from jitcount.profile.optimised import read_optimised
-from jitcount.profile.places import DeepStacks, Frame
+from jitcount.profile.places import DeepStacks, Frame, Places
 
 LOWERED = """\
 #loc = loc(unknown)
@@ -144,3 +145,13 @@ def test_outer_frames_that_a_function_was_traced_under_first_are_passed_over() -
 def test_a_stack_of_which_nothing_is_known_stays_as_it_is() -> None:
     stack = (frame(3), frame(7))
     assert DeepStacks().whole(stack) == stack
+
+
+def test_of_one_line_alone_it_is_known_whether_it_is_the_programs() -> None:
+    """Before 0.8 an instruction has a line, and no stack."""
+    deep = DeepStacks()
+    deep.add((frame(3), frame(7)))
+    places = Places({}, deep)
+    lines = {n: {"source_file": '"/me/train.py"', "source_line": str(n)} for n in (3, 99)}
+    assert (places.of(lines[3]).line, places.of(lines[99])) == (3, UNKNOWN_SITE)
+    assert Places({}).of(lines[99]).line == 99

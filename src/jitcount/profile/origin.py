@@ -32,11 +32,11 @@ NO_ORIGIN = Origin(UNKNOWN_SITES)
 _WRAPPERS = tuple(
     str(Path("jax", "_src", path))
     for path in (
-        "api.py", "api_util.py", "core.py", "custom_derivatives.py", "linear_util.py",
-        "monitoring.py", "pjit.py", "profiler.py", "source_info_util.py", "traceback_util.py",
-        "util.py", "interpreters/ad.py", "interpreters/batching.py", "interpreters/mlir.py",
-        "interpreters/partial_eval.py", "interpreters/pxla.py", "numpy/array_methods.py",
-        "numpy/indexing.py", "numpy/ufunc_api.py",
+        "api.py", "api_util.py", "core.py", "custom_derivatives.py", "lib/__init__.py",
+        "linear_util.py", "monitoring.py", "pjit.py", "profiler.py", "source_info_util.py",
+        "traceback_util.py", "util.py", "interpreters/ad.py", "interpreters/batching.py",
+        "interpreters/mlir.py", "interpreters/partial_eval.py", "interpreters/pxla.py",
+        "numpy/array_methods.py", "numpy/indexing.py", "numpy/ufunc_api.py",
     )
 )  # fmt: skip
 

@@ -127,6 +127,8 @@ class Places:
             line = int(metadata.get("source_line", "0"))
             if (file, line) in self.deep.by_line:
                 return sites_at(self.deep.by_line[file, line])
+            if self.deep.lines:  # another program's
+                return UNKNOWN_SITES
             return Sites(CallSite(f"{file.rpartition('/')[2]}:{line}", file, line))
         return Sites(UNKNOWN_SITE)
 

@@ -145,6 +145,26 @@ def test_in_a_trace_each_event_is_inside_of_the_one_above() -> None:
             above.append((begin, end))
 
 
+def test_in_a_trace_a_line_is_the_same_in_all_programs() -> None:
+    """Names and arguments together say what is the same, in speedscope."""
+    fewer = tuple(msgspec.structs.replace(line, operations=1) for line in LINES)
+    profile = msgspec.structs.replace(PROFILE, lines=fewer)
+    later = msgspec.structs.replace(STEP, started_at=1010.0, profile=profile)
+    found = [
+        {key: each.get(key) for key in ("dur", "args")}
+        for each in events(STEP, later)
+        if each["name"] == "model.py:31 in net softmax"
+    ]
+    trace, xla = {"dur": 400_000, "args": None}, {"dur": 2_000_000, "args": None}
+    assert found == [trace, xla, trace, xla]
+
+
+def test_in_a_trace_the_longest_passes_are_below_their_phase() -> None:
+    (passes,) = [each for each in events(STEP) if each["name"] == "XLA's passes"]
+    (fusion,) = [each for each in events(STEP) if each["name"] == "fusion"]
+    assert (fusion["ts"], fusion["dur"]) == (passes["ts"], 300_000)
+
+
 def ledger(compiled: Compile) -> Ledger:
     return Ledger(environment=environment(), cases={"train.py": CaseEntry(compiles=(compiled,))})
 

@@ -1,8 +1,9 @@
 """Profiles in the trace format of Chrome's, which Perfetto and speedscope open.
 
 Compiles stand where they were, one row for each that overlaps with others, and one for each target.
-Below a compile are its phases, below a phase its lines, most first: how long each took is measured,
-in which order they came is not.
+Below a compile are its phases, below a phase its lines or passes, most first: how long each took is
+measured, in which order they came is not. Only compiles have arguments: speedscope takes what has
+others for something else, and a line would not be summed up over all programs.
 """
 
 from __future__ import annotations
@@ -104,24 +105,33 @@ def _events(  # noqa: PLR0913, PLR0917
         length = min(phase.seconds, end - at)
         if length <= 0:
             continue
-        yield _event(row, phase.name, at, length, {})
+        yield _event(row, phase.name, at, length)
         inside = at
-        figure = _BELOW.get(phase.name)
-        for line in lines if figure else ():
-            spent = min(getattr(line, figure or ""), at + length - inside)
-            if line.is_attributed and spent > 0:
-                text = f"{line.call_site} {line.calls}".rstrip()
-                yield _event(row, text, inside, spent, {"operations": line.operations})
+        for text, seconds in _below(phase, lines):
+            spent = min(seconds, at + length - inside)
+            if spent > 0:
+                yield _event(row, text, inside, spent)
                 inside += spent
         at += length
 
 
+def _below(phase: Phase, lines: Sequence[Line]) -> Iterator[tuple[str, float]]:
+    """What a phase was spent on, as far as it is known."""
+    for part in phase.inside:
+        yield part.name, part.seconds
+    if figure := _BELOW.get(phase.name):
+        for line in lines:
+            if line.is_attributed:
+                yield f"{line.call_site} {line.calls}".rstrip(), getattr(line, figure)
+
+
 def _event(
-    row: int, name: str, start: float, length: float, about: dict[str, Any]
+    row: int, name: str, start: float, length: float, about: dict[str, Any] | None = None
 ) -> dict[str, Any]:
     """An event with a beginning and a length; in whole microseconds, so that it stays inside."""
     begin, end = int(start * _MICROSECONDS), int((start + length) * _MICROSECONDS)
-    return {
+    found: dict[str, Any] = {
         "ph": "X", "name": name, "cat": "compile", "pid": _PROCESS, "tid": row,
-        "ts": begin, "dur": end - begin, "args": about,
+        "ts": begin, "dur": end - begin,
     }  # fmt: skip
+    return found | {"args": about} if about else found

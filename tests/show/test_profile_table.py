@@ -83,7 +83,7 @@ def test_a_program_by_line() -> None:
 def test_many_programs_end_with_the_whole_run() -> None:
     shown = render(profile_tables([STEP, STEP]), 200)
     assert "What took longest over all 2 compiles" in shown
-    (row,) = [line for line in shown.splitlines() if line.startswith("model.py:31")][2:]
+    (row,) = [line for line in shown.splitlines() if line.startswith("model.py:31")][1:]
     assert row.split()[3:] == ["softmax", "800", "ms", "4", "s", "1", "s", "2304"]
 
 
@@ -114,6 +114,19 @@ def test_what_rounding_leaves_is_no_figure() -> None:
     shown = render(profile_tables([msgspec.structs.replace(STEP, profile=profile)]), 120)
     (row,) = [line for line in shown.splitlines() if line.startswith("not attributed")]
     assert row.split() == ["not", "attributed", "500", "ms"]
+
+
+def test_of_a_function_that_is_compiled_again_and_again_the_costliest_is_shown() -> None:
+    other = msgspec.structs.replace(STEP, function="other", compile_s=1.0)
+    cheaper = msgspec.structs.replace(STEP, compile_s=2.0)
+    shown = render(profile_tables([cheaper, STEP, other, cheaper]), 200).splitlines()
+    assert [line for line in shown if "(trace" in line] == [
+        f"{name} (trace 500 ms, lower 200 ms, XLA's passes 400 ms, code generation 2.5 s, "
+        "XLA's rest 100 ms)"
+        for name in ("step: 3.7 s", "other: 1.7 s")
+    ]
+    at = shown.index("  compiled 2 more times from the same lines, 5.4 s together")
+    assert shown[at + 1] == "    of 2 of these: something is not known"
 
 
 def test_without_profiles_there_is_nothing_to_show() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from jitcount.profile.copies import UNDER_VMAP
@@ -44,18 +45,45 @@ def profile_tables(compiles: Sequence[Compile]) -> list[Part]:
     found = [compiled for compiled in compiles if compiled.profile is not None]
     if not found:
         return []
-    ranked = sorted(found, key=lambda compiled: -compiled.total_s)
+    ranked = _alike(found)
     parts: list[Part] = []
-    for compiled in ranked[:_MOST_PROGRAMS]:
+    for compiled, *cheaper in ranked[:_MOST_PROGRAMS]:
         parts += _program(compiled)
-    if len(ranked) > 1:
-        if cheaper := ranked[_MOST_PROGRAMS:]:
-            rest = seconds(sum(compiled.total_s for compiled in cheaper))
-            parts.append(Note(f"… and {times(len(cheaper), 'cheaper program')}, {rest} together"))
+        parts += _others(cheaper)
+    if len(found) > 1:
+        if rest := [compiled for group in ranked[_MOST_PROGRAMS:] for compiled in group]:
+            parts.append(Note(f"… and {times(len(rest), 'cheaper program')}, {_together(rest)}"))
         parts.append(Heading(f"What took longest over all {times(len(found), 'compile')}"))
         parts.append(_table(over_all(found), {}, "line"))
     parts.append(Note(ESTIMATE))
     return parts
+
+
+def _alike(compiles: Sequence[Compile]) -> list[list[Compile]]:
+    """The costliest compiles, each with those of the same function and lines: of other shapes."""
+    found: dict[object, list[Compile]] = {}
+    for compiled in sorted(compiles, key=lambda compiled: -compiled.total_s):
+        lines = frozenset((line.file, line.line) for line in compiled.lines if line.operations)
+        found.setdefault((compiled.function, lines), []).append(compiled)
+    return list(found.values())
+
+
+def _others(cheaper: Sequence[Compile]) -> list[Note]:
+    """What is said of compiles that are like the one above, and cheaper."""
+    if not cheaper:
+        return []
+    more = f"compiled {times(len(cheaper), 'more time')} from the same lines"
+    notes = Counter(
+        note for compiled in cheaper if compiled.profile for note in compiled.profile.notes
+    )
+    return [
+        Note(f"{more}, {_together(cheaper)}", depth=1),
+        *(Note(f"of {count} of these: {note}", depth=2) for note, count in notes.items()),
+    ]
+
+
+def _together(compiles: Sequence[Compile]) -> str:
+    return f"{seconds(sum(compiled.total_s for compiled in compiles))} together"
 
 
 def _program(compiled: Compile) -> list[Part]:

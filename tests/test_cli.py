@@ -161,6 +161,10 @@ def test_the_ledger_and_the_exit_code_are_there_where_nothing_can_be_shown(tmp_p
             f"jitcount run: error: {'x' * 300}: cannot be read: File name too long",
         ),
         (["run", "--max", "-1", "x.py"], "error: argument --max: "),
+        (
+            ["run", "--ledger", "new.json", "--profile-trace", "./new.json", __file__],
+            "new.json: is to hold the ledger, too; give --profile-trace another file",
+        ),
         (["run", "--target", "tpu:v9", __file__], "error: unknown target 'tpu:v9'; did you mean "),
     ],
 )

@@ -103,11 +103,10 @@ class Counting:
     def tell(self) -> int:
         """Keep what was found, show it, and hold it to the limit; gives the exit code.
 
-        The file comes first: whatever becomes of what is shown, it is there.
+        The files come first: whatever becomes of what is shown, or of one of them, they are there.
         """
-        refused = self._keep() if self._asked.ledger else ""
-        if self._asked.profile_trace:
-            refused = refused or self._keep_trace()
+        refused = [self._keep()] if self._asked.ledger else []
+        refused += [self._keep_trace()] if self._asked.profile_trace else []
         self._beside.say(shown(self._log, self._beside, whole=self._asked.all))
         if self._emulation is not None:
             text = self._beside.rendered(emulation_table(self._emulation))
@@ -119,8 +118,8 @@ class Counting:
             if parts:
                 self._beside.say(f"\n{self._beside.rendered(parts)}")
         code = 0
-        if refused:
-            self._beside.say(f"jitcount: {refused}")
+        for reason in filter(None, refused):
+            self._beside.say(f"jitcount: {reason}")
             code = 2
         count, limit = self._log.count(), self._asked.max
         if limit is not None and count > limit:

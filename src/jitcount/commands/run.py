@@ -24,6 +24,7 @@ from jitcount.targets.names import parse
 
 if TYPE_CHECKING:
     import argparse
+    from pathlib import Path
 
     from jitcount.commands.counting import Counting
     from jitcount.commands.program import Ending
@@ -38,6 +39,7 @@ def main(asked: argparse.Namespace) -> int:
         if asked.profile_trace:
             asked.profile, asked.profile_trace = True, asked.profile_trace.absolute()
             require_replaceable(asked.profile_trace, kinds.TRACE)
+            _require_other_file(asked.profile_trace, asked.ledger)
         for target in [*asked.target, *filter(None, [asked.as_if])]:
             require_installed(parse(target))
     except (FileError, ValueError, ImportError) as error:  # of a file, or of a target
@@ -49,6 +51,12 @@ def main(asked: argparse.Namespace) -> int:
     except KeyboardInterrupt:  # a second one, while the first was being dealt with
         ending = program.Ending(1, is_interrupt=True)
     return program.leave(ending)
+
+
+def _require_other_file(trace: Path, ledger: Path | None) -> None:
+    """Refuse a trace that would replace the ledger of the same run."""
+    if ledger is not None and trace.resolve() == ledger.resolve():
+        raise FileError(f"{trace}: is to hold the ledger, too; give --profile-trace another file")
 
 
 class _Run:

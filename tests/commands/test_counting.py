@@ -1,0 +1,33 @@
+import argparse
+import json
+from pathlib import Path
+
+from jitcount.commands.counting import Counting
+from jitcount.show.beside import Beside
+
+
+def asked(ledger: Path, trace: Path) -> argparse.Namespace:
+    return argparse.Namespace(
+        script=["train.py"], ledger=ledger, profile_trace=trace,
+        profile=True, what_if=False, all=False, max=None,
+    )  # fmt: skip
+
+
+def test_a_file_that_cannot_be_written_does_not_cost_the_other(tmp_path: Path) -> None:
+    folder, file = tmp_path / "folder", tmp_path / "file.json"
+    folder.mkdir()
+    for ledger, trace, kind in (
+        (folder, file, "jitcount trace"),
+        (file, folder, "jitcount ledger"),
+    ):
+        assert Counting(asked(ledger, trace), Beside()).tell() == 2
+        assert json.loads(file.read_text())["kind"] == kind
+        file.unlink()
+
+
+def test_each_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    said: list[str] = []
+    beside = Beside()
+    beside.say = said.append  # type: ignore[method-assign]
+    assert Counting(asked(tmp_path, tmp_path), beside).tell() == 2
+    assert said[-2:] == [f"jitcount: {tmp_path}: cannot be written: it is a folder"] * 2

@@ -3,8 +3,9 @@ from pathlib import Path
 import jax
 import pytest
 
-from jitcount.ledger.budget import Budget, read_budget, write_budget
+from jitcount.ledger.budget import Budget, read_budget, update_budget, write_budget
 from jitcount.ledger.files import FileError
+from jitcount.ledger.sizes import Sizes
 
 
 def test_what_is_written_can_be_read(tmp_path: Path) -> None:
@@ -62,3 +63,15 @@ def test_a_file_that_is_not_text_is_refused(tmp_path: Path) -> None:
     path.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(FileError, match="is not JSON"):
         read_budget(path)
+
+
+def test_a_run_that_compiles_nothing_leaves_the_operations_and_says_nothing_of_them(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "budget.json"
+    sizes = Sizes(platform="cpu", tests={"test_step": {"step": 3}})
+    write_budget(path, {"test_step": {"step": 1}}, sizes=sizes)
+    nothing = Sizes(platform="", tests={"test_other": {}})
+    change = update_budget(path, {"test_other": {}}, lambda _: False, sizes=nothing)
+    assert (str(change), change.note) == ("+0 −0 ~0", "")
+    assert read_budget(path).sizes == sizes

@@ -200,7 +200,7 @@ def _merged_sizes(
         kept: the tests that were not measured.
         jax: the release that the budget stays one of, if not this one.
     """
-    if new is None:
+    if new is None or (old is not None and not new.platform):  # not asked for, or none compiled
         return old, ""
     rest = {} if old is None else {test: old.tests[test] for test in kept if test in old.tests}
     platform = old.platform if old is not None and rest else new.platform

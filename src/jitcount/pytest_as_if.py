@@ -153,7 +153,7 @@ def _called_again(item: pytest.Item) -> str:
     try:
         with contextlib.redirect_stdout(silent), contextlib.redirect_stderr(silent):
             item.runtest()
-    except (KeyboardInterrupt, SystemExit):
+    except KeyboardInterrupt:  # Ctrl-C ends the run; `sys.exit` in a test only fails that
         raise
     except BaseException as error:  # noqa: BLE001 (pytest's own outcomes are no Exceptions)
         return _in_a_line(error)

@@ -250,6 +250,23 @@ def test_a_test_that_fails_only_as_if_says_so_with_the_lines(tmp_path: Path) -> 
 
 
 @pytest.mark.aot("tpu:v5e")
+def test_a_test_that_exits_fails_as_it_does_without(tmp_path: Path) -> None:
+    lines = [
+        "import jax",
+        "def test_exit():",
+        "    raise SystemExit(3)",
+        "def test_next():",
+        "    pass",
+    ]
+    (tmp_path / "test_it.py").write_text("\n".join(lines))
+    arguments = ("-m", "pytest", "-p", "no:cacheprovider", "-q", str(tmp_path), "--as-if=tpu:v5e")
+    failed = python(*arguments)
+    assert failed.returncode == 1
+    assert "1 failed, 1 passed" in failed.stdout
+    assert "Called again as on the CPU it fails, too: SystemExit: 3" in failed.stdout
+
+
+@pytest.mark.aot("tpu:v5e")
 def test_workers_send_what_they_computed(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(TESTS)
     arguments = ("-m", "pytest", "-p", "no:cacheprovider", "-q", str(tmp_path), "--as-if=tpu:v5e")

@@ -1,7 +1,9 @@
 import platform
+import sys
 
 import jax
 import msgspec
+import pytest
 
 import jitcount
 from jitcount.ledger.environment import environment
@@ -16,6 +18,12 @@ def test_describes_the_backend_at_hand() -> None:
     assert found.jaxlib.split(".")[:2] == found.jax.split(".")[:2]
     assert found.python == platform.python_version()
     assert found.jitcount == jitcount.__version__
+
+
+def test_needs_nothing_of_what_a_program_may_take_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = environment()
+    monkeypatch.setattr(sys, "path", [])  # with it, what is installed is not found
+    assert msgspec.structs.replace(environment(), plugins=before.plugins) == before
 
 
 def test_reads_as_one_line() -> None:

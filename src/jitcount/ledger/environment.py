@@ -90,7 +90,7 @@ def environment() -> Environment:
         device_count=len(devices),
         process_count=jax.process_count(),
         jax=jax.__version__,
-        jaxlib=importlib.metadata.version("jaxlib"),
+        jaxlib=jax.lib.__version__,  # type: ignore[attr-defined] # documented, not exported
         plugins={name: version for name in _PLUGINS if (version := _version(name))},
         python=platform.python_version(),
         system=f"{platform.system()} {platform.machine()}",

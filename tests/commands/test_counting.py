@@ -2,6 +2,8 @@ import argparse
 import json
 from pathlib import Path
 
+import pytest
+
 from jitcount.commands.counting import Counting
 from jitcount.show.beside import Beside
 
@@ -25,9 +27,26 @@ def test_a_file_that_cannot_be_written_does_not_cost_the_other(tmp_path: Path) -
         file.unlink()
 
 
-def test_each_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+def test_each_file_that_cannot_be_written_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     said: list[str] = []
-    beside = Beside()
-    beside.say = said.append  # type: ignore[method-assign]
-    assert Counting(asked(tmp_path, tmp_path), beside).tell() == 2
+    monkeypatch.setattr(Beside, "say", lambda _, text: said.append(text))
+    assert Counting(asked(tmp_path, tmp_path), Beside()).tell() == 2
     assert said[-2:] == [f"jitcount: {tmp_path}: cannot be written: it is a folder"] * 2
+
+
+def test_what_was_not_kept_is_told_where_tables_cannot_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> str:
+        raise OSError("too many open files")
+
+    said: list[str] = []
+    monkeypatch.setattr(Beside, "rendered", fail)
+    monkeypatch.setattr(Beside, "say", lambda _, text: said.append(text))
+    assert Counting(asked(tmp_path, tmp_path / "trace.json"), Beside()).tell() == 2
+    assert said == [
+        f"jitcount: {tmp_path}: cannot be written: it is a folder",
+        "jitcount: could not tell: OSError: too many open files",
+    ]

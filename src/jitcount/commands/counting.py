@@ -107,6 +107,23 @@ class Counting:
         """
         refused = [self._keep()] if self._asked.ledger else []
         refused += [self._keep_trace()] if self._asked.profile_trace else []
+        try:
+            self._show()
+        except Exception as error:  # noqa: BLE001 (what was not kept, and the limit, are told)
+            text = " ".join(f"{type(error).__name__}: {error}".split())
+            refused.append(f"could not tell: {text}")
+        code = 0
+        for reason in filter(None, refused):
+            self._beside.say(f"jitcount: {reason}")
+            code = 2
+        count, limit = self._log.count(), self._asked.max
+        if limit is not None and count > limit:
+            self._beside.say(f"jitcount: {count} compiles, and --max allows {limit}")
+            code = code or 1
+        return code
+
+    def _show(self) -> None:
+        """Say the tables."""
         self._beside.say(shown(self._log, self._beside, whole=self._asked.all))
         if self._emulation is not None:
             text = self._beside.rendered(emulation_table(self._emulation))
@@ -117,15 +134,6 @@ class Counting:
             parts = profile_tables(found) if self._asked.profile else loops_shown(found)
             if parts:
                 self._beside.say(f"\n{self._beside.rendered(parts)}")
-        code = 0
-        for reason in filter(None, refused):
-            self._beside.say(f"jitcount: {reason}")
-            code = 2
-        count, limit = self._log.count(), self._asked.max
-        if limit is not None and count > limit:
-            self._beside.say(f"jitcount: {count} compiles, and --max allows {limit}")
-            code = code or 1
-        return code
 
     def _keep(self) -> str:
         """Write the ledger; says why that cannot be, if it cannot."""

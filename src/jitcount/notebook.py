@@ -27,7 +27,11 @@ def load(shell: Any) -> None:
             raise UsageError(f"%%jitcount takes nothing beside the cell below; {line.strip()!r}")
         return _run(shell, _FIRST_LINE + cell)
 
-    shell.register_magic_function(magic, "line_cell", _NAME)
+    from IPython.core import magic as magics  # noqa: PLC0415 (the same)
+
+    # A semicolon at the end keeps the value from being shown, as without us; since IPython 8.10.
+    silenced = getattr(magics, "output_can_be_silenced", lambda function: function)
+    shell.register_magic_function(silenced(magic), "line_cell", _NAME)
 
 
 def unload(shell: Any) -> None:

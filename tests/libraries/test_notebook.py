@@ -32,6 +32,8 @@ step(np.ones(12, np.float32))
     "z.shape, y.shape",
     "%%jitcount now\n1",
     "%unload_ext jitcount\n%jitcount 1",
+    "%load_ext jitcount",
+    "%%jitcount\nz.shape;",
 ]
 
 
@@ -90,8 +92,13 @@ def test_what_a_cell_raises_is_its_own_and_its_compiles_are_shown(
 def test_the_magic_refuses_what_it_does_not_take_and_can_be_taken_away(
     outputs: list[list[Any]],
 ) -> None:
-    texts = [output["text"].strip() for cell in outputs[7:] for output in cell]
+    texts = [output["text"].strip() for cell in outputs[7:9] for output in cell]
     assert texts == [
         "UsageError: %%jitcount takes nothing beside the cell below; 'now'",
         "UsageError: Line magic function `%jitcount` not found.",
     ]
+
+
+def test_a_value_that_a_semicolon_silences_is_not_shown(outputs: list[list[Any]]) -> None:
+    (table,) = outputs[10]
+    assert table["data"]["text/plain"] == "nothing was compiled"

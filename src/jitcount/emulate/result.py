@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from jitcount.emulate.facts import Facts, facts_of
 from jitcount.emulate.sources import product_in
 from jitcount.emulate.translating import NEAR
+from jitcount.observe.visible import spelled, visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -43,7 +44,7 @@ class RoundingAt:
 
     def __str__(self) -> str:
         times = f", {self.count} times" if self.count > 1 else ""
-        return f"{self.place}: {self.what} in {self.to}{times}"
+        return spelled(visible(f"{self.place}: {self.what} in {self.to}{times}"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +66,7 @@ class EmulatedProgram:
 
     def __str__(self) -> str:
         call = f"{self.function}({', '.join(self.signature)})"
-        return call if self.faithful else f"{call}: {self.reason}"
+        return spelled(visible(call if self.faithful else f"{call}: {self.reason}"))
 
 
 def by_line(sites: Iterable[Site]) -> tuple[RoundingAt, ...]:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from jitcount.emulate.arithmetic import EXACT
 from jitcount.emulate.running import run
 from jitcount.emulate.translating import NEAR
+from jitcount.observe.visible import spelled, visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -73,7 +74,8 @@ class Share:
 
     def __str__(self) -> str:
         percent = f"{self.share:.0%}".replace("%", " %")
-        return f"{self.place}: {self.what}: {percent} of the change of {self.result}"
+        what = f"{self.what}: {percent} of the change of {self.result}"
+        return spelled(visible(f"{self.place}: {what}"))
 
     @property
     def advice(self) -> str:

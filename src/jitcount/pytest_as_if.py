@@ -37,6 +37,7 @@ class AsIf:
         prefer_cpu()
         self._block = contextlib.ExitStack()
         self._emulation: Emulation | None = None
+        self._problem = ""
         self._before = 0
         self._callback = self._begin  # one object: a bound method is a new one each time
         after_import_of_jax(self._callback)
@@ -44,7 +45,18 @@ class AsIf:
     def _begin(self) -> None:
         from jitcount.emulate.as_if import as_if  # noqa: PLC0415 (it needs JAX)
 
-        self._emulation = self._block.enter_context(as_if(self._target))
+        try:
+            self._emulation = self._block.enter_context(as_if(self._target))
+        except Exception as error:  # noqa: BLE001 (the tests' own import must not fail)
+            self._problem = f"not as if on {self._target}: {_in_a_line(error)}"
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(self) -> Generator[None, object, object]:
+        """Fail a test that has run as on the CPU: it would pass for nothing."""
+        result = yield
+        if self._problem:
+            pytest.fail(self._problem, pytrace=False)
+        return result
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(

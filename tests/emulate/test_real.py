@@ -266,6 +266,29 @@ def test_a_test_that_exits_fails_as_it_does_without(tmp_path: Path) -> None:
     assert "Called again as on the CPU it fails, too: SystemExit: 3" in failed.stdout
 
 
+NOT_READY = """\
+from jitcount._after_jax import after_import_of_jax
+
+def patch():
+    from jitcount.emulate.emulating import Emulator
+    def get_ready(self):
+        raise RuntimeError("its compiler does not start\\nat all")
+    Emulator.get_ready = get_ready
+
+after_import_of_jax(patch)
+"""
+
+
+@pytest.mark.aot("tpu:v5e")
+def test_no_test_passes_where_it_could_not_begin(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text(NOT_READY)
+    (tmp_path / "test_it.py").write_text("import jax\ndef test_it():\n    pass")
+    arguments = ("-m", "pytest", "-p", "no:cacheprovider", "-q", str(tmp_path), "--as-if=tpu:v5e")
+    failed = python(*arguments)
+    assert failed.returncode == 1
+    assert "not as if on tpu:v5e: RuntimeError: its compiler does not start\n" in failed.stdout
+
+
 @pytest.mark.aot("tpu:v5e")
 def test_workers_send_what_they_computed(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(TESTS)

@@ -309,7 +309,7 @@ def test_a_function_stands_for_its_name(function: Any, given: Any, name: str) ->
     jax.clear_caches()
     with pytest.raises(jitcount.RecompileError) as raised, jitcount.max_compiles(0, given):
         function(*args)
-    assert f"allows no compile of {name} here" in str(raised.value)
+    assert f"and jitcount.max_compiles allows no compile of {name} here" in str(raised.value)
 
 
 @pytest.mark.parametrize("function", [3, ""])

@@ -162,7 +162,8 @@ class _Rule(NamedTuple):
     def __str__(self) -> str:
         of = f" of {self.function}" if self.function else ""
         if self.limit == 0:
-            return f"jitcount.freeze() allows no compile{of} here"
+            guard = "max_compiles" if of else "freeze()"  # which takes no function
+            return f"jitcount.{guard} allows no compile{of} here"
         compiles = "compile" if self.limit == 1 else "compiles"
         return f"jitcount.max_compiles allows {self.limit} {compiles}{of} here"
 

@@ -38,6 +38,8 @@ class AsIf:
         self._block = contextlib.ExitStack()
         self._emulation: Emulation | None = None
         self._problem = ""
+        self._has_raised = False
+        """Whether the test itself did: it may also fail by its count, or for not failing."""
         self._before = 0
         self._callback = self._begin  # one object: a bound method is a new one each time
         after_import_of_jax(self._callback)
@@ -50,10 +52,12 @@ class AsIf:
         except Exception as error:  # noqa: BLE001 (the tests' own import must not fail)
             self._problem = f"not as if on {self._target}: {_in_a_line(error)}"
 
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_call(self) -> Generator[None, object, object]:
+    @pytest.hookimpl(wrapper=True, trylast=True)  # nearest to the test: what raises is the test's
+    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
         """Fail a test that has run as on the CPU: it would pass for nothing."""
+        self._has_raised = True
         result = yield
+        self._has_raised = bool(vars(item).get(_KEPT))
         if self._problem:
             pytest.fail(self._problem, pytrace=False)
         return result
@@ -79,7 +83,7 @@ class AsIf:
 
         assert self._emulation is not None  # noqa: S101
         programs = self._emulation.programs[self._before :]
-        if call.when != "call":
+        if call.when != "call" or not self._has_raised:
             return [self._table(programs)]
         with suspended():
             error = _called_again(item)
@@ -154,6 +158,9 @@ _ONLY = "It fails only as if on"
 
 _SENT = "jitcount_as_if"
 
+# A TestCase raises nothing: it keeps what happened.
+_KEPT = "_excinfo"
+
 
 def _fails_only_there(report: Any, title: str) -> bool:
     return any(name == title and text.startswith(_ONLY) for name, text in report.sections)
@@ -169,8 +176,7 @@ def _called_again(item: pytest.Item) -> str:
         raise
     except BaseException as error:  # noqa: BLE001 (pytest's own outcomes are no Exceptions)
         return _in_a_line(error)
-    # A TestCase raises nothing: it keeps what happened.
-    kept = item.__dict__.pop("_excinfo", None)
+    kept = item.__dict__.pop(_KEPT, None)
     return _in_a_line(kept[-1].value) if kept else ""
 
 

@@ -266,6 +266,31 @@ def test_a_test_that_exits_fails_as_it_does_without(tmp_path: Path) -> None:
     assert "Called again as on the CPU it fails, too: SystemExit: 3" in failed.stdout
 
 
+FAILED_OTHERWISE = """
+import jax, numpy as np, pytest
+
+f = jax.jit(lambda x: x @ x)
+
+@pytest.mark.max_compiles(0)
+def test_count():
+    f(np.ones((3, 3), np.float32))
+
+@pytest.mark.xfail(strict=True)
+def test_that_should_fail():
+    pass
+"""
+
+
+@pytest.mark.aot("tpu:v5e")
+def test_a_test_that_raised_nothing_is_not_said_to_fail_only_there(tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text(FAILED_OTHERWISE)
+    arguments = ("-m", "pytest", "-p", "no:cacheprovider", "-q", str(tmp_path), "--as-if=tpu:v5e")
+    failed = python(*arguments).stdout
+    assert "2 failed" in failed
+    assert "alled again" not in failed
+    assert "fail only so" not in failed
+
+
 NOT_READY = """\
 from jitcount._after_jax import after_import_of_jax
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 
-from jitcount._jax.jaxprs import Source, source_of
+from jitcount._jax.jaxprs import Source, is_small, source_of
 from jitcount._jax.origin import JAX_DIRECTORIES, is_made_by_jax, is_module_of_jax
 from jitcount._jax.transforms import (
     TRANSFORMS,
@@ -109,6 +109,9 @@ class Lowered:
     module: Callable[[], object] | None = None
     """A weak reference to what was made."""
 
+    is_small: bool = False
+    """Whether it is of few operations, and holds no array."""
+
 
 def read_call(frame: FrameType | None) -> Call:
     """Read the innermost call that is lowered or compiled from the stack that ends in `frame`."""
@@ -162,7 +165,8 @@ def read_lowered(frame: FrameType | None) -> Lowered:
     """Read what JAX has just lowered."""
     local = _locals_near(frame, _LOWERS)
     module = getattr(local.get("lowering_result"), "module", None)
-    return Lowered(local.get("in_avals"), None if module is None else weakref.ref(module))
+    made = None if module is None else weakref.ref(module)
+    return Lowered(local.get("in_avals"), made, is_small(local.get("closed_jaxpr")))
 
 
 def tells_lowered_avals(frame: FrameType | None) -> bool:

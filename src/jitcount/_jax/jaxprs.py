@@ -49,6 +49,35 @@ def source_of(jaxpr: object) -> Source | None:
     return Source(name, file, line)
 
 
+# So many equations are few.
+_FEW = 16
+
+
+def is_small(jaxpr: Any) -> bool:
+    """Whether a program has few equations, no other jaxpr inside, and no array: seen at a glance.
+
+    False where that cannot be told.
+    """
+    equations = getattr(jaxpr, "eqns", None)
+    if equations is None or len(equations) > _FEW or getattr(jaxpr, "consts", True):
+        return False
+    for equation in equations:
+        if any(map(_may_be_large, equation.params.values())):
+            return False
+        for operand in equation.invars:
+            if hasattr(operand, "val") and operand.aval.shape:  # a literal
+                return False
+    return True
+
+
+def _may_be_large(parameter: Any) -> bool:
+    """Whether it is an array or a jaxpr, or holds some: the branches of a `cond`."""
+    kind = type(parameter)
+    if kind is tuple or kind is list:
+        return any(map(_may_be_large, parameter))
+    return hasattr(kind, "eqns") or hasattr(kind, "nbytes")
+
+
 @dataclass(frozen=True, slots=True)
 class TracedFrame:
     """A frame of the stack under which an equation was traced; reads as Python's own do."""

@@ -23,6 +23,7 @@ from jitcount.observe.describing import (
     described_ahead_of_time,
 )
 from jitcount.observe.lines import Lines
+from jitcount.observe.measuring import Measured, Unmeasured
 from jitcount.observe.muting import is_muted
 from jitcount.observe.observation import UNKNOWN, Observation, Portable
 from jitcount.observe.phases import Lowered, Lowerings, Trace
@@ -50,6 +51,7 @@ class Ear:
         self._modules = lowering.Lowerings()
         """By the module that they made, while takers are there."""
 
+        self._unmeasured = Unmeasured()
         self._lines = (
             Lines(events.COMPILE_LOGGER, self._stay, self._on_compile_line, _is_line_needed),
             Lines(events.PHASE_LOGGER, self._stay),
@@ -77,6 +79,8 @@ class Ear:
         self._disk_lines.hear(wanted=audience.has_guards)
         if not audience.has_takers:
             self._modules.clear()
+        if not audience.has_listeners:
+            self._unmeasured.measure_all()
 
     def _stay(self) -> None:
         """Be among JAX's listeners, also after `jax.monitoring.clear_event_listeners`.
@@ -175,6 +179,7 @@ class Ear:
         heard, thread.avals_in_line = thread.avals_in_line, None
         made = frames.read_lowered(frame)
         trace = thread.traces.take(function, lambda: frames.is_in_a_call(frame))
+        description = self._described(function, trace.program, frame)
         self._lowerings.add(
             Lowered(
                 function=function,
@@ -182,10 +187,12 @@ class Ear:
                 thread=threading.get_ident(),
                 trace_s=trace.seconds,
                 lower_s=seconds,
-                description=self._described(function, trace.program, frame),
+                description=description,
                 began_at=trace.began_at or thread.lowering_at,
                 module=made.module,
                 profile=self._profiling.end_lowering(trace.profile, frame),
+                # What is lowered ahead of time is in the user's hands, who may change it.
+                is_small=made.is_small and description.avals is not None,
             )
         )
         if self._audience.has_takers and (whole := lowering.read_lowering(frame)) is not None:
@@ -209,11 +216,13 @@ class Ear:
         under_way.profile = self._profiling.begin_compile(frame)
 
     def _look_at_module(self, frame: FrameType, under_way: UnderWay) -> None:
-        """Measure what is about to be compiled, and hand it on: others can work beside XLA."""
+        """Look at what is about to be compiled, and hand it on: others can work beside XLA."""
         try:
             compilation = lowering.read_compilation(frame)
             if self._audience.has_listeners and compilation is not None:
-                under_way.measure = lowering.measure(compilation)
+                under_way.measured = Measured(compilation)
+                if under_way.expected is None or not under_way.expected.is_small:
+                    under_way.measured.get()
             if self._audience.has_takers:
                 made = self._modules.of(compilation and compilation.module)
                 under_way.portable = Portable(made, compilation)
@@ -234,9 +243,9 @@ class Ear:
         seen.compile_s = seconds
         seen.from_disk = under_way.from_disk
         seen.profile = self._profiling.end_compile(seen.profile, under_way.profile, frame)
-        seen.measure, seen.portable = under_way.measure, under_way.portable
-        if seen.measure is not None and seen.program is not None:
-            seen.program.fingerprint = seen.measure.fingerprint
+        seen.measured, seen.portable = under_way.measured, under_way.portable
+        if seen.program is not None:
+            seen.program.measured = seen.measured
         is_refused = True
         try:
             if not seen.from_disk:
@@ -251,6 +260,8 @@ class Ear:
         except Exception:  # observing must never fail the user's program
             _logger.debug("could not tell of %s", seen.function, exc_info=True)
         seen.portable = None  # the takers have it
+        if seen.is_small and seen.measured is not None:
+            self._unmeasured.add(seen.measured)
 
     def _ask(self, under_way: UnderWay) -> None:
         """Let the guards refuse a compile, once."""
@@ -293,6 +304,7 @@ class Ear:
             lower_s=lowered.lower_s if lowered else 0.0,
             profile=lowered.profile if lowered else None,
             program=program,
+            is_small=lowered is not None and lowered.is_small,
         )
 
     def _described(self, function: str, program: Program | None, frame: FrameType) -> Description:

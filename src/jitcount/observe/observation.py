@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from jitcount._jax.lowering import Compilation, Lowering, Measure
+    from jitcount.observe.measuring import Measured
     from jitcount.observe.program import Program
 
 UNKNOWN = "unknown"
@@ -46,7 +47,10 @@ class Observation:
     program: Program | None = None
     """All that tells it from other programs of the same function."""
 
-    measure: Measure | None = None
+    is_small: bool = False
+    """It has few operations and no array of the user's: nothing is lost where it waits."""
+
+    measured: Measured | None = None
     """While a recorder is open."""
 
     portable: Portable | None = None
@@ -60,3 +64,8 @@ class Observation:
 
     is_traced_anew: bool = False
     """JAX holds another jaxpr of the identical program: its caches were not cleared."""
+
+    @property
+    def measure(self) -> Measure | None:
+        """What was handed to XLA, measured; it may take a moment, once."""
+        return None if self.measured is None else self.measured.get()

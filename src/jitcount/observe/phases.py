@@ -61,6 +61,8 @@ class Lowered:
     profile: Any = None
     """What the profiler gave, if there was one."""
 
+    is_small: bool = False
+
 
 class Traces:
     """The traces of one thread, the nested ones dropped as soon as the outer one ends.

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from jitcount.observe.call_site import CallSite
+    from jitcount.observe.measuring import Measured
 
 
 class Parameter(msgspec.Struct, frozen=True, gc=False):
@@ -74,8 +75,8 @@ class Program:
     times_cleared: int | None = field(default_factory=caches.times_cleared)
     """How often JAX's caches had been cleared; None where that cannot be told."""
 
-    fingerprint: str = ""
-    """What XLA was handed; empty where that was not looked at."""
+    measured: Measured | None = None
+    """What XLA was handed, where that was looked at."""
 
     is_known: bool = True
     """Whether all that makes it different from others could be read."""
@@ -84,6 +85,12 @@ class Program:
         head = self.function, self.over, self.options, self.settings, self.keywords
         hashes = map(hash, (*head, *self.values))
         self.key = array("q", hashes).tobytes()
+
+    @property
+    def fingerprint(self) -> str:
+        """What XLA was handed; empty where that is not known."""
+        measure = None if self.measured is None else self.measured.get()
+        return "" if measure is None else measure.fingerprint
 
     @property
     def numbers(self) -> np.ndarray:

@@ -11,7 +11,7 @@ from jitcount.observe.phases import Traces
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from jitcount._jax.lowering import Measure
+    from jitcount.observe.measuring import Measured
     from jitcount.observe.observation import Observation, Portable
 
 
@@ -25,7 +25,7 @@ class UnderWay:
     """What was seen of it before it began."""
 
     is_allowed: bool = True
-    measure: Measure | None = None
+    measured: Measured | None = None
     portable: Portable | None = None
     profile: Any = None
     """What the profiler gave when it began."""

@@ -44,7 +44,7 @@ def test_an_ear_that_attends_twice_hears_each_compile_once() -> None:
 def test_a_refused_compile_is_not_under_way_any_more() -> None:
     with pytest.raises(jitcount.RecompileError), jitcount.freeze():
         step(arr(3))
-    assert hub.ear._thread.compiles == []
+    assert hub.ear._threads.here.compiles == []
     (seen,) = observed(lambda: step(arr(3)))
     assert (seen.function, seen.from_disk) == ("step", False)
 
@@ -52,7 +52,7 @@ def test_a_refused_compile_is_not_under_way_any_more() -> None:
 def test_a_compile_that_failed_is_not_under_way_any_more() -> None:
     with pytest.raises(Exception, match="no_such_option"):
         jax.jit(lambda x: x, compiler_options={"no_such_option": True})(arr(3))
-    assert hub.ear._thread.compiles == []
+    assert hub.ear._threads.here.compiles == []
 
 
 def test_a_cache_hit_outside_of_a_compile_is_nobodys() -> None:
@@ -173,7 +173,7 @@ def test_each_thread_has_its_own_compiles_under_way() -> None:
     ear._on_begin(events.COMPILE, 0.0, fun_name="jit(step)")
 
     def look() -> None:
-        under_way.append(len(ear._thread.compiles))
+        under_way.append(len(ear._threads.here.compiles))
 
     look()
     thread = threading.Thread(target=look)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import threading
 from typing import TYPE_CHECKING, Any
 
 from jax import monitoring
@@ -65,14 +66,13 @@ def function_in(name: str) -> str:
     return name
 
 
-def function_of(about: dict[str, Any]) -> str | None:
-    """The function's name in what JAX says with an event; None where it says none.
+def function_of(about: dict[str, Any]) -> str:
+    """The function's name in what JAX says with an event; "unknown" where it says none.
 
-    >>> function_of({"fun_name": "jit(sum)"})
-    'sum'
+    >>> function_of({"fun_name": "jit(sum)"}), function_of({})
+    ('sum', 'unknown')
     """
-    name = about.get("fun_name")
-    return None if name is None else function_in(str(name))
+    return function_in(str(about.get("fun_name") or "unknown"))
 
 
 Listener = dict[str, "Callable[..., None]"]
@@ -111,7 +111,7 @@ def unregister(listener: Listener) -> None:
 
 def is_registered(listener: Listener) -> bool:
     """Whether JAX still has all of it: `clear_event_listeners` takes it away."""
-    held = vars(_monitoring)  # three times a compile: no call for each
+    held = vars(_monitoring)
     for kind, callback in listener.items():
         registered = held.get(_LISTS[kind])
         if registered is None:
@@ -122,6 +122,18 @@ def is_registered(listener: Listener) -> bool:
     return True
 
 
+def stay(listener: Listener) -> None:
+    """Be among JAX's listeners, also after `jax.monitoring.clear_event_listeners`.
+
+    It is asked four times a compile: where JAX has not cleared the list of ends, it has not cleared
+    the others.
+    """
+    ends = vars(_monitoring).get("_event_duration_secs_listeners", ())
+    if listener["event_duration"] not in ends:
+        with _registering:
+            register(listener)
+
+
 # JAX gives copies of two of these lists, and none of the third. In a release that renames one, what
 # was registered once is taken as registered: that someone has cleared it away is not seen.
 _LISTS = {
@@ -130,6 +142,9 @@ _LISTS = {
     "event_duration": "_event_duration_secs_listeners",
 }
 
+
+# A garbage collection in here may run a finalizer that compiles.
+_registering = threading.RLock()
 
 _told: list[tuple[str, Callable[..., None]]] = []
 """What was registered, whether it still is or not."""

@@ -10,10 +10,13 @@ from __future__ import annotations
 
 import sysconfig
 import weakref
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Sequence
+from types import FrameType
+from typing import Any, NamedTuple
 
 import jax
+import msgspec
+from msgspec.structs import replace
 
 from jitcount._jax.jaxprs import Source, is_small, source_of
 from jitcount._jax.origin import JAX_DIRECTORIES, is_made_by_jax, is_module_of_jax
@@ -24,13 +27,8 @@ from jitcount._jax.transforms import (
     transformed_over,
 )
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from types import FrameType
 
-
-@dataclass(frozen=True, slots=True)
-class JitCall:
+class JitCall(msgspec.Struct, frozen=True):
     """A call of a jitted function, as JAX's wrapper received it."""
 
     fun: Any
@@ -51,8 +49,7 @@ class JitCall:
     """By name, what `jax.pmap` was called with."""
 
 
-@dataclass(frozen=True, slots=True)
-class PrimitiveCall:
+class PrimitiveCall(msgspec.Struct, frozen=True):
     """An operation outside of any jit: one primitive, with the parameters that are compiled in."""
 
     name: str
@@ -60,8 +57,7 @@ class PrimitiveCall:
     params: dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(msgspec.Struct, frozen=True):
     """What JAX's frames say of the call that needs a program; None where they say nothing."""
 
     avals: Sequence[Any] | None = None
@@ -87,8 +83,7 @@ class Call:
     """Where the function stands, as the jaxpr knows it; without a call."""
 
 
-@dataclass(frozen=True, slots=True)
-class Executable:
+class Executable(msgspec.Struct, frozen=True):
     """What JAX's frames say of what XLA makes of a program."""
 
     kept_avals: Sequence[Any] | None = None
@@ -99,8 +94,7 @@ class Executable:
     """What is compiled: the same object that a lowering has made."""
 
 
-@dataclass(frozen=True, slots=True)
-class Lowered:
+class Lowered(msgspec.Struct, frozen=True):
     """What JAX's frames say of a lowering that has just ended."""
 
     kept_avals: Sequence[Any] | None = None
@@ -221,11 +215,13 @@ _READ = {"_pjit_call_impl_python", "_infer_params", "cache_miss"}
 # Names that are not rare in JAX, with the end of the file that is meant.
 _READ_IN = {"compile": "stages.py"}
 
+_FOUND = _READ | TRANSFORMS.keys() | _READ_IN.keys()
+
 _STANDARD_LIBRARY = sysconfig.get_path("stdlib")
 
 
 def _frames_of_jax(frame: FrameType | None) -> dict[str, FrameType]:
-    """The frames of the functions in `_READ` and `TRANSFORMS`, the innermost call of each."""
+    """The frames of the functions in `_FOUND`, the innermost call of each."""
     found: dict[str, FrameType] = {}
     inside_jax = False
     while frame is not None:
@@ -233,11 +229,7 @@ def _frames_of_jax(frame: FrameType | None) -> dict[str, FrameType]:
         if code.co_filename.startswith(JAX_DIRECTORIES):
             inside_jax = True
             name = code.co_name
-            if (
-                name in _READ
-                or name in TRANSFORMS
-                or (name in _READ_IN and code.co_filename.endswith(_READ_IN[name]))
-            ):
+            if name in _FOUND and code.co_filename.endswith(_READ_IN.get(name, "")):
                 found.setdefault(name, frame)
                 if name == "cache_miss":
                     break

@@ -47,11 +47,11 @@ def transformed_over(found: Mapping[str, FrameType]) -> tuple[int | None, ...]:
     Without these names in its frame, two ways of transforming are told apart by what is compiled.
     """
     for name, frame in found.items():
-        local = frame.f_locals
         if name == "_pjit_batcher":
-            axes = local.get("dims_in", ())
+            axes = frame.f_locals.get("dims_in", ())
             return tuple(axis if isinstance(axis, int) else None for axis in axes)
         if name in {"_pjit_jvp", "_pjit_linearize"}:
+            local = frame.f_locals
             by = local.get("nzs", local.get("is_nz_tangents_in", ()))
             return tuple(0 if is_by else None for is_by in by)
     return ()

@@ -90,9 +90,8 @@ class _Layout:
     def add(self, program: Program) -> None:
         program.places = self.places  # kept once
         if self.programs:  # what is as it was before, too
-            last = self.programs[-1].values
-            pairs = zip(last, program.values, strict=True)
-            program.values = tuple(old if old == new else new for old, new in pairs)
+            pairs = zip(self.programs[-1].values, program.values, strict=True)
+            program.values = tuple([old if old == new else new for old, new in pairs])
         self.programs.append(program)
         self.latest[program.key] = program
 

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from jitcount._jax import frames
 from jitcount.observe.call_site import Sites, sites_in
 from jitcount.observe.program import Program, describe, describe_call
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from types import FrameType
 
 _logger = logging.getLogger("jitcount")
 
 
-@dataclass(frozen=True, slots=True)
-class Description:
+class Description(msgspec.Struct, frozen=True):
     """What could be read of a call."""
 
     avals: Sequence[Any] | None = None
@@ -39,7 +39,8 @@ def described(
     except Exception:  # a count without a description is better than none
         _logger.debug("could not read JAX's frames", exc_info=True)
         return NO_DESCRIPTION
-    sites = sites_in(frame)
+    # Between here and the call of a jitted function all frames are JAX's.
+    sites = sites_in(call.call.caller if isinstance(call.call, frames.JitCall) else frame)
     try:
         if in_full:
             program = program or describe(call, function, sites.user)

@@ -8,6 +8,7 @@ lines that `jax_log_compiles` turns on for what is lowered. `_jax` reads all thr
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
 import sys
 import threading
@@ -28,7 +29,7 @@ from jitcount.observe.muting import is_muted
 from jitcount.observe.observation import UNKNOWN, Observation, Portable
 from jitcount.observe.phases import Lowered, Lowerings, Trace
 from jitcount.observe.profiling import Profiling
-from jitcount.observe.under_way import Thread, UnderWay
+from jitcount.observe.under_way import Thread, Threads, UnderWay
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,13 +46,21 @@ class Ear:
 
     def __init__(self, audience: Audience) -> None:
         self._audience = audience
-        self._thread = Thread()
+        self._threads = Threads()
         self._profiling = Profiling(audience)
         self._lowerings = Lowerings()
         self._modules = lowering.Lowerings()
         """By the module that they made, while takers are there."""
 
         self._unmeasured = Unmeasured()
+        self._listener: events.Listener = {
+            "scalar": self._on_begin,
+            "event": self._on_event,
+            "event_duration": self._on_end,
+        }
+        # JAX leaves those that are told when a phase begins (by an oversight, perhaps): they find
+        # out in time for the end. Where these are gone too, its loggers ask in time.
+        self._stay = functools.partial(events.stay, self._listener)
         self._lines = (
             Lines(events.COMPILE_LOGGER, self._stay, self._on_compile_line, _is_line_needed),
             Lines(events.PHASE_LOGGER, self._stay),
@@ -59,20 +68,16 @@ class Ear:
         self._disk_lines = Lines(events.DISK_LOGGER, self._stay, self._on_disk_line)
         """For guards alone: JAX writes four lines a compile there, where they are wanted."""
 
-        self._listener: events.Listener = {
-            "scalar": self._on_begin,
-            "event": self._on_event,
-            "event_duration": self._on_end,
-        }
         self._lines_are_heard = False
+        self._is_module_wanted = False
         self._is_describing = True
-        self._staying = threading.RLock()
 
     def attend(self) -> None:
         """Listen as closely as the audience needs; called when that has changed."""
         self._stay()
         audience = self._audience
-        is_heard = audience.has_listeners or audience.has_guards or audience.has_takers
+        self._is_module_wanted = audience.has_listeners or audience.has_takers
+        is_heard = self._is_module_wanted or audience.has_guards
         for lines in self._lines:
             lines.hear(wanted=is_heard)
         self._lines_are_heard = is_heard
@@ -81,16 +86,6 @@ class Ear:
             self._modules.clear()
         if not audience.has_listeners:
             self._unmeasured.measure_all()
-
-    def _stay(self) -> None:
-        """Be among JAX's listeners, also after `jax.monitoring.clear_event_listeners`.
-
-        JAX leaves those that are told when a phase begins (by an oversight, perhaps): they find out
-        in time for the end. Where these are gone too, its loggers ask in time.
-        """
-        if not events.is_registered(self._listener):
-            with self._staying:
-                events.register(self._listener)
 
     @contextlib.contextmanager
     def undescribed(self) -> Iterator[None]:
@@ -120,43 +115,46 @@ class Ear:
             return
         if not self._lines_are_heard:  # else they ask at the end of each phase
             self._stay()
-        self._thread.handled[event] = id(sys.exception())
+        thread = self._threads.here
+        thread.handled[event] = id(sys.exception())
         if event == events.TRACE:
-            self._thread.traces.begin(time.time())
+            thread.traces.begin(time.time())
             self._profiling.begin_trace()
         elif event == events.LOWER:
-            self._thread.lowering_at = time.time()
+            thread.lowering_at = time.time()
         else:
-            self._begin_compile(_function(about), sys._getframe(1))  # noqa: SLF001 (documented)
+            frame = sys._getframe(1)  # noqa: SLF001 (documented)
+            self._begin_compile(events.function_of(about), frame, thread)
 
     def _on_event(self, event: str, **_about: Any) -> None:
-        if event == events.DISK_HIT and self._thread.compiles and not is_muted():
-            self._thread.compiles[-1].from_disk = True
+        if event == events.DISK_HIT and self._threads.here.compiles and not is_muted():
+            self._threads.here.compiles[-1].from_disk = True
 
     def _on_compile_line(self, line: logging.LogRecord) -> None:
         if (avals := events.avals_in(line)) is not None:
-            self._thread.avals_in_line = avals
+            self._threads.here.avals_in_line = avals
 
     def _on_disk_line(self, line: logging.LogRecord) -> None:
-        if events.is_disk_miss(line) and self._thread.compiles and not is_muted():
-            self._ask(self._thread.compiles[-1])
+        if events.is_disk_miss(line) and self._threads.here.compiles and not is_muted():
+            self._ask(self._threads.here.compiles[-1])
 
     def _on_end(self, event: str, duration_secs: float, **about: Any) -> None:
         if event not in events.PHASES or is_muted():
             return
         # JAX reports a phase that raised like one that ended well, from the `__exit__` of a context
         # manager: there, an exception is being handled that was not when the phase began.
-        failed = id(sys.exception()) not in {self._thread.handled.get(event), id(None)}
-        function, frame = _function(about), sys._getframe(1)  # noqa: SLF001
+        thread, error = self._threads.here, sys.exception()
+        failed = error is not None and thread.handled.get(event) != id(error)
+        function, frame = events.function_of(about), sys._getframe(1)  # noqa: SLF001
         try:
             if event == events.TRACE:
-                self._end_trace(function, None if failed else duration_secs, frame)
+                self._end_trace(function, None if failed else duration_secs, frame, thread)
             elif event == events.LOWER and not failed:
-                self._end_lowering(function, duration_secs, frame)
+                self._end_lowering(function, duration_secs, frame, thread)
         except Exception:  # observing must never fail the user's program
             _logger.debug("could not observe %s of %s", event, function, exc_info=True)
         if event == events.COMPILE:
-            compiles = self._thread.compiles
+            compiles = thread.compiles
             under_way = compiles.pop() if compiles else UnderWay(time.time() - duration_secs)
             if failed:
                 self._profiling.end_compile(None, under_way.profile, frame)
@@ -165,17 +163,20 @@ class Ear:
 
     # --- The three phases -------------------------------------------------------------------------
 
-    def _end_trace(self, function: str, seconds: float | None, frame: FrameType) -> None:
-        traces, profile = self._thread.traces, self._profiling.end_trace()
+    def _end_trace(
+        self, function: str, seconds: float | None, frame: FrameType, thread: Thread
+    ) -> None:
+        traces, profile = thread.traces, self._profiling.end_trace()
         if seconds is None:
             traces.end(function, None)
             return
         ahead = described_ahead_of_time(function, frame) if self._is_describing else None
         traces.end(function, Trace(seconds, ahead, traces.began_at, profile))
 
-    def _end_lowering(self, function: str, seconds: float, frame: FrameType) -> None:
+    def _end_lowering(
+        self, function: str, seconds: float, frame: FrameType, thread: Thread
+    ) -> None:
         # Here, before XLA has run, the call is described: Python is quicker now than after.
-        thread = self._thread
         heard, thread.avals_in_line = thread.avals_in_line, None
         made = frames.read_lowered(frame)
         trace = thread.traces.take(function, lambda: frames.is_in_a_call(frame))
@@ -198,10 +199,10 @@ class Ear:
         if self._audience.has_takers and (whole := lowering.read_lowering(frame)) is not None:
             self._modules.add(whole)
 
-    def _begin_compile(self, function: str, frame: FrameType) -> None:
+    def _begin_compile(self, function: str, frame: FrameType, thread: Thread) -> None:
         # Read now and not at the end: XLA leaves nothing of ours in the processor's caches.
         under_way = UnderWay(time.time())
-        self._thread.compiles.append(under_way)
+        thread.compiles.append(under_way)
         under_way.expected = self._observed(function, frame, under_way)
         if self._audience.has_guards:
             under_way.is_allowed = False
@@ -209,9 +210,9 @@ class Ear:
                 try:
                     self._ask(under_way)
                 except BaseException:
-                    self._thread.compiles.remove(under_way)  # of its end JAX will not tell
+                    thread.compiles.remove(under_way)  # of its end JAX will not tell
                     raise
-        if self._audience.has_listeners or self._audience.has_takers:
+        if self._is_module_wanted:
             self._look_at_module(frame, under_way)
         under_way.profile = self._profiling.begin_compile(frame)
 
@@ -313,7 +314,3 @@ class Ear:
 
 def _is_line_needed() -> bool:
     return not frames.tells_lowered_avals(sys._getframe(1))  # noqa: SLF001 (documented)
-
-
-def _function(about: dict[str, Any]) -> str:
-    return events.function_of(about) or UNKNOWN

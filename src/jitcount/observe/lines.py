@@ -9,7 +9,6 @@ without us.
 
 from __future__ import annotations
 
-import functools
 import logging
 from typing import TYPE_CHECKING, Any
 
@@ -42,6 +41,8 @@ class Lines:
         self._found: dict[str, Any] = {}
         """What another one has put in their place before us."""
 
+        self._is_enabled_without_us: Callable[[int], bool] = self._logger.isEnabledFor
+        self._handle_without_us: Callable[[logging.LogRecord], None] = self._logger.handle
         self.are_heard = False
 
     def hear(self, *, wanted: bool) -> None:
@@ -52,6 +53,8 @@ class Lines:
         held = vars(self._logger)
         if wanted:
             self._found = {name: held[name] for name in self._ours if name in held}
+            self._is_enabled_without_us = self._logger.isEnabledFor
+            self._handle_without_us = self._logger.handle
             held.update(self._ours)
             return
         for name, ours in self._ours.items():
@@ -59,20 +62,16 @@ class Lines:
                 del held[name]
                 held.update({name: self._found[name]} if name in self._found else {})
 
-    def _without_us(self, name: str) -> Callable[..., Any]:
-        found = self._found.get(name)
-        return found or functools.partial(getattr(type(self._logger), name), self._logger)
-
     def _is_enabled_for(self, level: int) -> bool:
         if self.are_heard:
             self._before()
             if self._on_line is not None and self._is_needed():
                 return True
-        return bool(self._without_us("isEnabledFor")(level))
+        return self._is_enabled_without_us(level)
 
     def _handle(self, record: logging.LogRecord) -> None:
         if self.are_heard and self._on_line is not None:
             self._on_line(record)
-            if not self._without_us("isEnabledFor")(record.levelno):
+            if not self._is_enabled_without_us(record.levelno):
                 return
-        self._without_us("handle")(record)
+        self._handle_without_us(record)

@@ -7,25 +7,21 @@ thread), and both can be left out where JAX has them in its caches.
 
 from __future__ import annotations
 
-import contextlib
 import threading
 from collections import deque
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
 
 from jitcount.observe.describing import NO_DESCRIPTION, Description
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from jitcount.observe.program import Program
+from jitcount.observe.program import Program
 
 # A lowering that is never compiled waits in vain; so many may wait.
 _WAITING = 256
 
 
-@dataclass(frozen=True, slots=True)
-class Trace:
+class Trace(msgspec.Struct, frozen=True):
     """A trace that waits for its lowering."""
 
     seconds: float
@@ -42,8 +38,7 @@ class Trace:
 NO_TRACE = Trace(0.0)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Lowered:
+class Lowered(msgspec.Struct, frozen=True, eq=False):
     """A lowering that waits for its compile."""
 
     function: str
@@ -144,8 +139,10 @@ class Lowerings:
                         found = lowered
                         break
             if found is not None:
-                with contextlib.suppress(ValueError):  # and may have taken this one
+                try:  # noqa: SIM105 (quicker than `suppress`)
                     self._waiting.remove(found)
+                except ValueError:  # and may have taken this one
+                    pass
             return found
 
 

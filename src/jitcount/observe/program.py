@@ -158,7 +158,7 @@ def describe_call(
     asked = user_call(call)
     function = describe_function(asked.fun, asked.identity)
     transform, over = "", ""
-    found: dict[str, Value] = {**arguments_of(asked)}
+    found = arguments_of(asked)
     if seen is not None and seen.transform:
         transform = seen.transform
         leaves = [place for place, value in found.items() if isinstance(value, Leaf)]

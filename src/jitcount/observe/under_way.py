@@ -31,8 +31,8 @@ class UnderWay:
     """What the profiler gave when it began."""
 
 
-@dataclass
-class Thread(threading.local):
+@dataclass(slots=True)
+class Thread:
     """What is under way in a thread."""
 
     traces: Traces = field(default_factory=Traces)
@@ -45,3 +45,10 @@ class Thread(threading.local):
 
     handled: dict[str, int] = field(default_factory=dict)
     """For each phase, the exception that was being handled when it began."""
+
+
+class Threads(threading.local):
+    """What is under way in each; this thread's is looked up once for each event."""
+
+    def __init__(self) -> None:
+        self.here = Thread()

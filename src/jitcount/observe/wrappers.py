@@ -6,11 +6,11 @@ like any other caller of `jax.jit`: the causes are right, the names are the libr
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
-from dataclasses import dataclass
 from types import MethodType
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from jitcount._jax import options
 from jitcount.observe.functions import unwrapped
@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from jitcount._jax.frames import JitCall
 
 
-@dataclass(frozen=True, slots=True)
-class UserCall:
+class UserCall(msgspec.Struct, frozen=True):
     """A call as the user wrote it."""
 
     fun: Any
@@ -95,7 +94,7 @@ def _equinox(caller: FrameType, call: JitCall) -> UserCall:  # noqa: ARG001
 def _flax_nnx(caller: FrameType, call: JitCall) -> UserCall:
     """`flax.nnx.jit` gives JAX the states of the modules; its own frame has the modules."""
     fun = call.fun.__wrapped__
-    return dataclasses.replace(
+    return msgspec.structs.replace(
         _plain(call),
         fun=fun,
         args=tuple(caller.f_locals["args"]),
@@ -113,7 +112,7 @@ def _with_names_of_linen(call: UserCall) -> UserCall:
         return call
     first, *_ = call.signature.parameters.values()
     called = inspect.signature(type(fun.__self__).__call__).parameters.values()
-    return dataclasses.replace(call, signature=inspect.Signature([first, *list(called)[1:]]))
+    return msgspec.structs.replace(call, signature=inspect.Signature([first, *list(called)[1:]]))
 
 
 _LIBRARIES: dict[tuple[str, str], Callable[[FrameType, JitCall], UserCall]] = {

@@ -56,13 +56,14 @@ def keep_ratio(
     keep_ratios(benchmark, sides, [Ratio(name, "above", "below", limit)], most=2000)
 
 
-def keep_ratios(
+def keep_ratios(  # noqa: PLR0913 (keywords, each of its own)
     benchmark: BenchmarkFixture,
     sides: dict[str, Side],
     ratios: Sequence[Ratio],
     *,
     most: int,
     fewest: int = 40,
+    turns: int = 1,
 ) -> None:
     """Let the sides take turns until their ratios are known, and keep these in the figures.
 
@@ -72,6 +73,7 @@ def keep_ratios(
         ratios: which of them are compared.
         most: how many rounds there are at the most, however far from known.
         fewest: how many there are at the least, and where no ratio has a limit.
+        turns: how often each side has its turn in a round, for work that is done once in a while.
     """
     for seconds in sides.values():  # what is slow only once
         seconds()
@@ -79,7 +81,7 @@ def keep_ratios(
 
     def measure() -> None:
         while len(rounds) < fewest or (len(rounds) < most and _is_unknown(rounds, ratios)):
-            rounds.append(_one_round(sides, len(rounds)))
+            rounds.append(_one_round(sides, len(rounds), turns))
 
     benchmark.pedantic(measure, rounds=1)
     benchmark.extra_info["ratios"] = [
@@ -93,11 +95,15 @@ def keep_ratios(
     ]
 
 
-def _one_round(sides: dict[str, Side], number: int) -> dict[str, float]:
-    """Each side once; another one begins each time, since what runs first warms the caches."""
+def _one_round(sides: dict[str, Side], number: int, turns: int) -> dict[str, float]:
+    """The sides in turn; another one begins each time, since what runs first warms the caches."""
     names = list(sides)
-    first = number % len(names)
-    return {name: sides[name]() for name in names[first:] + names[:first]}
+    seconds = dict.fromkeys(names, 0.0)
+    for turn in range(number * turns, (number + 1) * turns):
+        first = turn % len(names)
+        for name in names[first:] + names[:first]:
+            seconds[name] += sides[name]()
+    return seconds
 
 
 def _is_unknown(rounds: Sequence[dict[str, float]], ratios: Sequence[Ratio]) -> bool:

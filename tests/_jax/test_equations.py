@@ -47,6 +47,19 @@ def test_of_a_function_that_is_called_twice_each_call_has_its_own_line() -> None
     assert [own_lines(f, each.stack)[1] for each in found] == [1, 2]
 
 
+def test_what_a_wrapped_function_computes_has_the_line_of_its_call() -> None:
+    def wrapper(x: jax.Array) -> jax.Array:
+        return x + 1
+
+    def f(x: jax.Array) -> jax.Array:
+        return jitted(x)
+
+    wrapper.__name__ = wrapper.__qualname__ = "solve"  # as a library does: it is no frame's
+    jitted = jax.jit(wrapper)
+    (found,) = equations(traced(f))
+    assert own_lines(f, found.stack)[1] == 1
+
+
 def test_inside_of_a_call_the_name_stack_begins_with_that_of_the_call() -> None:
     def loss(x: jax.Array) -> jax.Array:
         return jax.checkpoint(lambda x: jnp.sin(jnp.sin(x)))(x).sum()

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+import jax
 from jax._src import source_info_util
 
 from jitcount._jax.jaxprs import source_of
@@ -75,14 +76,19 @@ def _jaxprs_in(equation: Any) -> Iterator[Any]:
                 yield part
 
 
+# Up to 0.9 the stack of an equation inside of a call has what was around the call, too.
+_IS_WHOLE = jax.__version_info__ < (0, 10)
+
+
 def _within(stack: Stack, function: tuple[str, str] | None, outside: Stack) -> Stack:
-    """A stack up to the frame of the function, and from there on that of its call."""
-    if function is None:
-        return stack or outside
-    for number, (file, _, name) in enumerate(stack):
-        if file == function[0] and name.rpartition(".")[2] == function[1]:
+    """A stack up to the frame of the function, and from there on that of its call.
+
+    A function that a library has wrapped has a frame of another name.
+    """
+    for number, (file, _, name) in enumerate(stack if function is not None else ()):
+        if (file, name.rpartition(".")[2]) == function:
             return (*stack[: number + 1], *outside)
-    return stack or outside
+    return stack if stack and _IS_WHOLE else (*stack, *outside)
 
 
 class _Read:

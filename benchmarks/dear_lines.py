@@ -125,6 +125,34 @@ def special(x: jax.Array) -> object:
     return jax.scipy.special.gammainc(1.0 + x, x)  # dear
 
 
+@dear
+def eigenvalues(x: jax.Array) -> object:
+    return jnp.linalg.eigh(x + x.T)  # dear
+
+
+@dear
+def associative_scan(x: jax.Array) -> object:
+    return jax.lax.associative_scan(lambda a, b: a * b + jnp.sin(a) * b, x, axis=0)  # dear
+
+
+@dear
+def indexing(x: jax.Array) -> object:
+    rows = (x * 63).astype(int)  # dear
+    picked, added = x[rows, rows.T], x.at[rows[0]].add(x)  # dear
+    return jnp.where(picked > 0.5, x[rows[:, ::2]].sum(axis=1), added)  # dear
+
+
+@dear
+def recurrent(x: jax.Array) -> object:
+    state = cell = jnp.zeros((8, 16))
+    for number in range(20):
+        gates = jnp.concatenate([x[number : number + 8, :16], state], 1) @ x[:32]  # dear
+        forget, let_in, let_out, new = map(jax.nn.sigmoid, jnp.split(gates, 4, axis=1))  # dear
+        cell = forget * cell + let_in * jnp.tanh(new)  # dear
+        state = let_out * jnp.tanh(cell)  # dear
+    return state
+
+
 def program(name: str, *, is_dear: bool) -> Callable[[jax.Array], object]:
     """A program to be jitted, with its dear line or without."""
     return partial(_both, PROGRAMS[name]) if is_dear else others

@@ -176,7 +176,7 @@ def test_flax_linen_names_the_arguments_of_the_module() -> None:
     assert causes(program) == ["apply: first-call apply", "apply: shape x"]
 
 
-class Dropping(linen.Module):
+class Dropping(linen.Module):  # type: ignore[misc, name-defined]
     @linen.compact
     def __call__(self, x: jax.Array) -> jax.Array:
         for _ in range(3):

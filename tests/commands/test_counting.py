@@ -5,13 +5,14 @@ from pathlib import Path
 import pytest
 
 from jitcount.commands.counting import Counting
+from jitcount.recorder.log import CompileLog
 from jitcount.show.beside import Beside
 
 
-def asked(ledger: Path, trace: Path) -> argparse.Namespace:
+def asked(ledger: Path | None, trace: Path | None, most: int | None = None) -> argparse.Namespace:
     return argparse.Namespace(
         script=["train.py"], ledger=ledger, profile_trace=trace,
-        profile=True, what_if=False, all=False, max=None,
+        profile=True, what_if=False, all=False, max=most,
     )  # fmt: skip
 
 
@@ -50,3 +51,11 @@ def test_what_was_not_kept_is_told_where_tables_cannot_be(
         f"jitcount: {tmp_path}: cannot be written: it is a folder",
         "jitcount: could not tell: OSError: too many open files",
     ]
+
+
+def test_one_compile_too_many_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    monkeypatch.setattr(Beside, "say", lambda _, text: said.append(text))
+    monkeypatch.setattr(CompileLog, "count", lambda _: 1)
+    assert Counting(asked(None, None, most=0), Beside()).tell() == 1
+    assert said[-1] == "jitcount: 1 compile, and --max allows 0"

@@ -6,6 +6,7 @@ import atexit
 import contextlib
 from typing import TYPE_CHECKING
 
+from jitcount._one_line import one_line
 from jitcount.commands.what_if import Scans, measure_loops, with_scans
 from jitcount.emulate.as_if import emulation_of
 from jitcount.explain.causes import Kind
@@ -26,7 +27,7 @@ from jitcount.show.loops_shown import loops_shown
 from jitcount.show.parts import Note
 from jitcount.show.profile_table import profile_tables
 from jitcount.show.target_table import target_tables
-from jitcount.show.text import seconds
+from jitcount.show.text import seconds, times
 from jitcount.targets.compiling import close_compilers
 
 if TYPE_CHECKING:
@@ -97,8 +98,7 @@ class Counting:
             self._beside.say("jitcount: --what-if was interrupted: not all loops were measured")
             raise
         except Exception as error:  # noqa: BLE001 (whatever it is)
-            text = " ".join(f"{type(error).__name__}: {error}".split())
-            self._beside.say(f"jitcount: --what-if could not measure: {text}")
+            self._beside.say(f"jitcount: --what-if could not measure: {one_line(error)}")
 
     def tell(self) -> int:
         """Keep what was found, show it, and hold it to the limit; gives the exit code.
@@ -110,15 +110,14 @@ class Counting:
         try:
             self._show()
         except Exception as error:  # noqa: BLE001 (what was not kept, and the limit, are told)
-            text = " ".join(f"{type(error).__name__}: {error}".split())
-            refused.append(f"could not tell: {text}")
+            refused.append(f"could not tell: {one_line(error)}")
         code = 0
         for reason in filter(None, refused):
             self._beside.say(f"jitcount: {reason}")
             code = 2
         count, limit = self._log.count(), self._asked.max
         if limit is not None and count > limit:
-            self._beside.say(f"jitcount: {count} compiles, and --max allows {limit}")
+            self._beside.say(f"jitcount: {times(count, 'compile')}, and --max allows {limit}")
             code = code or 1
         return code
 
@@ -148,8 +147,7 @@ class Counting:
         except FileError as error:
             return str(error)
         except Exception as error:  # noqa: BLE001 (JAX is half imported, or no backend starts)
-            reason = " ".join(f"{type(error).__name__}: {error}".split())
-            return f"{self._asked.ledger}: cannot be written: {reason}"
+            return f"{self._asked.ledger}: cannot be written: {one_line(error)}"
         return ""
 
     def _keep_trace(self) -> str:

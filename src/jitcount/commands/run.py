@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from jitcount._after_jax import after_import_of_jax
+from jitcount._one_line import one_line
 from jitcount.commands import program
 from jitcount.ledger import kinds
 from jitcount.ledger.files import FileError
@@ -94,7 +95,7 @@ class _Run:
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # noqa: BLE001 (the program's own import must not fail)
-            self._problem = f"could not count: {type(error).__name__}: {error}"
+            self._problem = f"could not count: {one_line(error)}"
 
     def _new_counting(self) -> Counting:
         from jitcount.commands.counting import Counting  # noqa: PLC0415 (it needs JAX)
@@ -111,7 +112,7 @@ class _Run:
         try:
             code = (self._counting or self._new_counting()).tell()
         except Exception as error:  # noqa: BLE001 (the program's exit code must not be lost)
-            self._beside.say(f"jitcount: could not tell: {type(error).__name__}: {error}")
+            self._beside.say(f"jitcount: could not tell: {one_line(error)}")
             code = 2
         return _or_else(ending, code)
 

@@ -14,6 +14,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
+from jitcount._one_line import one_line
 from jitcount.commands.counting import shown
 from jitcount.explain.hub import hub
 from jitcount.recorder.log import CompileLog
@@ -67,7 +68,7 @@ class Summary:
                 self._beside.say(f"{name}:\n{text}" if name else text)
             self._is_told = True
         except Exception as error:  # noqa: BLE001 (the program has ended well, and must not fail)
-            self._beside.say(f"jitcount: could not tell: {type(error).__name__}: {error}")
+            self._beside.say(f"jitcount: could not tell: {one_line(error)}")
 
     def _name(self) -> str:
         """What to call this process; nothing, where it is the one that was started."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import jax
 import numpy as np
 
+from jitcount._one_line import one_line
 from jitcount.explain.hub import hub
 from jitcount.ledger.ledger import CaseEntry, Result
 from jitcount.numerics.arrays import encode
@@ -72,7 +73,7 @@ def run_case(
         try:
             values = [_on_host(value) for value in case.program()]
         except Exception as error:  # noqa: BLE001 (a backend that fails one case runs the others)
-            return CaseEntry(compiles=tuple(log.compiles), error=_one_line(error))
+            return CaseEntry(compiles=tuple(log.compiles), error=one_line(error))
     expected = case.expected()
     results = tuple(Result(encode(v), e) for v, e in zip(values, expected, strict=True))
     return CaseEntry(
@@ -103,7 +104,7 @@ def _unsteady(case: Case, results: Sequence[Result], calls: int) -> str:
         try:
             again = [encode(_on_host(value)) for value in case.program()]
         except Exception as error:  # noqa: BLE001 (as at the first call)
-            return f"call {call} raised {_one_line(error)}"
+            return f"call {call} raised {one_line(error)}"
         for number, (value, first) in enumerate(zip(again, results, strict=True)):
             if (
                 value.data != first.value.data
@@ -123,7 +124,3 @@ def _cached_seconds(case: Case) -> float:
         jax.block_until_ready(case.program())
         seconds.append(time.perf_counter() - begin)
     return statistics.median(seconds)
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(f"{type(error).__name__}: {error}".split())

@@ -212,7 +212,9 @@ print(len(os.listdir("../cache")) > 0, sorted(os.environ.items()))
 """
 
 
-@pytest.mark.parametrize("options", [(), ("--target", "cpu")])
+@pytest.mark.parametrize(
+    "options", [(), pytest.param(("--target", "cpu"), marks=pytest.mark.thorough)]
+)
 def test_what_a_script_sets_before_it_imports_jax_holds(
     tmp_path: Path, options: tuple[str, ...]
 ) -> None:

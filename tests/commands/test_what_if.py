@@ -92,6 +92,7 @@ HANGS = (
 )
 
 
+@pytest.mark.thorough
 def test_a_compiler_that_dies_costs_its_figures_and_no_more(tmp_path: Path) -> None:
     loops = PROGRAM.replace(
         "    return x", "    for w in ws:\n        x = jnp.sin(x * 2)\n    return x"

@@ -242,6 +242,7 @@ def test_the_ledger_is_where_pytest_was_started_and_is_not_lost_where_no_test_ru
     assert sorted(ledger["cases"]) == sorted(BEFORE)
 
 
+@pytest.mark.thorough
 def test_two_runs_at_once_lose_nothing(project: Project) -> None:
     for name in "ab":
         project.write(f"test_{name}.py", "def test_it(): step(arr(3))\n")

@@ -205,6 +205,7 @@ def test_a_budget_fails_more_and_reminds_of_fewer(project: Project) -> None:
     assert whole(under.stdout) == golden("under_budget.txt")
 
 
+@pytest.mark.thorough
 def test_a_budget_of_another_release_says_so_where_it_fails(project: Project) -> None:
     project.write("test_it.py", BUDGETED)
     (project.root / "budget.json").write_text(

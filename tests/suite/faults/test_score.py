@@ -147,6 +147,7 @@ def test_what_is_not_there_is_refused(
     )
 
 
+@pytest.mark.thorough
 def test_the_command_runs_in_processes_and_ends_with_1_where_a_fault_goes_unnoticed(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

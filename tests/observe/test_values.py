@@ -101,3 +101,14 @@ def test_a_leaf_with_a_symbol_for_a_length_can_be_written_down() -> None:
     assert describe_leaf(jax.ShapeDtypeStruct((symbol, 3), np.float32)).type == ArrayType(
         "float32", ("batch", 3)
     )
+
+
+def test_what_has_no_hash_is_described_by_its_parts() -> None:
+    """JAX 0.7.2 has such an array of its own, `LiteralArray`."""
+
+    class Unhashable:
+        __hash__ = None  # type: ignore[assignment]
+        shape, dtype, weak_type = (3,), np.dtype(np.float32), True
+
+    leaf = describe_leaf(Unhashable())
+    assert (str(leaf.type), leaf.is_weak) == ("float32[3]", True)

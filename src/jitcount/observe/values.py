@@ -74,7 +74,8 @@ def describe_leaf(leaf: Any) -> Leaf:
         aval = _type_of(leaf)
     if not (hasattr(aval, "dtype") and hasattr(aval, "shape")):  # a token, or a type of the user's
         return Leaf((), _aval_text(aval), is_weak=False)
-    return _jax_leaf(aval, _placement(leaf))
+    weak = bool(getattr(aval, "weak_type", False))
+    return _jax_leaf(tuple(aval.shape), aval.dtype, weak, _placement(leaf))
 
 
 def dtype_and_shape(array: Any) -> tuple[Any, tuple[Any, ...]]:
@@ -92,10 +93,14 @@ def _numpy_leaf(shape: tuple[int, ...], dtype: Any, is_x64: bool) -> Leaf:  # no
 
 
 @functools.lru_cache(maxsize=4096)
-def _jax_leaf(aval: Any, placement: Placement | None) -> Leaf:
-    """The same for JAX's own arrays, by what JAX knows of them."""
-    weak = bool(getattr(aval, "weak_type", False))
-    return Leaf(tuple(aval.shape), dtype_name(aval.dtype), weak, placement)
+def _jax_leaf(
+    shape: tuple[Any, ...],
+    dtype: Any,
+    is_weak: bool,  # noqa: FBT001
+    placement: Placement | None,
+) -> Leaf:
+    """The same for JAX's own; by parts, since not all that it takes as an array has a hash."""
+    return Leaf(shape, dtype_name(dtype), is_weak, placement)
 
 
 def describe_placed(aval: Any, array: Any) -> Leaf:

@@ -81,6 +81,8 @@ programs = {
     "mean": lambda: jax.jit(lambda x: (x - x.mean()) / x.std())(put(x, "x")),
     "moved": lambda: jax.jit(
         lambda x: x.T * 2, out_shardings=NamedSharding(row, P("x")))(put(x, "x")),
+    "made": lambda: jax.jit(
+        lambda: jnp.arange(64.0) * 2, out_shardings=NamedSharding(row, P("x")))(),
     "rolled": lambda: jax.jit(lambda x: jnp.roll(x, 5, 0))(put(x, "x")),
     "pmap": lambda: jax.pmap(lambda x: lax.psum(x, "i") + x, axis_name="i")(x.reshape(8, 8, 128)),
     "eager": lambda: put(x, "x") @ put(y),

@@ -302,10 +302,12 @@ def _shardings(executable: Any) -> str:
     try:
         arguments = executable.get_parameter_shardings()
         results = executable.get_output_shardings()
-        if arguments is None or results is None:
+        if arguments is None and results is None:
             return ""
+        # None also where there are no arguments, or no results.
+        every = arguments or (), results or ()
         read = xla_client.HloSharding.from_proto
-        written = ["; ".join(str(read(each)) for each in given) for given in (arguments, results)]
+        written = ["; ".join(str(read(each)) for each in given) for given in every]
     except Exception:  # noqa: BLE001 (some compilers do not tell)
         return ""
     return f"\n// shardings of arguments: {written[0]}\n// shardings of results: {written[1]}\n"

@@ -53,7 +53,7 @@ def keep_ratio(
 ) -> None:
     """Keep the ratio of two calls that compile nothing."""
     sides = {"above": lambda: seconds_for(numerator), "below": lambda: seconds_for(denominator)}
-    keep_ratios(benchmark, sides, [Ratio(name, "above", "below", limit)], most=2000)
+    keep_ratios(benchmark, sides, [Ratio(name, "above", "below", limit)], most=20_000)
 
 
 def keep_ratios(  # noqa: PLR0913 (keywords, each of its own)
@@ -80,8 +80,12 @@ def keep_ratios(  # noqa: PLR0913 (keywords, each of its own)
     rounds: list[dict[str, float]] = []
 
     def measure() -> None:
-        while len(rounds) < fewest or (len(rounds) < most and _is_unknown(rounds, ratios)):
+        wanted = fewest
+        while len(rounds) < wanted:
             rounds.append(_one_round(sides, len(rounds), turns))
+            # Asked after each round, that would soon take longer than the rounds.
+            if len(rounds) == wanted < most and _is_unknown(rounds, ratios):
+                wanted = min(most, wanted + wanted // 10 + 1)
 
     benchmark.pedantic(measure, rounds=1)
     benchmark.extra_info["ratios"] = [

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from pytest_benchmark.fixture import BenchmarkFixture
 
@@ -58,12 +58,13 @@ def keep_ratio(
 
 def keep_ratios(  # noqa: PLR0913 (keywords, each of its own)
     benchmark: BenchmarkFixture,
-    sides: dict[str, Side],
+    sides: Mapping[str, Side],
     ratios: Sequence[Ratio],
     *,
     most: int,
     fewest: int = 40,
     turns: int = 1,
+    before_round: Call = lambda: None,
 ) -> None:
     """Let the sides take turns until their ratios are known, and keep these in the figures.
 
@@ -74,6 +75,7 @@ def keep_ratios(  # noqa: PLR0913 (keywords, each of its own)
         most: how many rounds there are at the most, however far from known.
         fewest: how many there are at the least, and where no ratio has a limit.
         turns: how often each side has its turn in a round, for work that is done once in a while.
+        before_round: what is not timed, and no side should have to do for the others.
     """
     for seconds in sides.values():  # what is slow only once
         seconds()
@@ -82,6 +84,7 @@ def keep_ratios(  # noqa: PLR0913 (keywords, each of its own)
     def measure() -> None:
         wanted = fewest
         while len(rounds) < wanted:
+            before_round()
             rounds.append(_one_round(sides, len(rounds), turns))
             # Asked after each round, that would soon take longer than the rounds.
             if len(rounds) == wanted < most and _is_unknown(rounds, ratios):
@@ -99,13 +102,17 @@ def keep_ratios(  # noqa: PLR0913 (keywords, each of its own)
     ]
 
 
-def _one_round(sides: dict[str, Side], number: int, turns: int) -> dict[str, float]:
-    """The sides in turn; another one begins each time, since what runs first warms the caches."""
+def _one_round(sides: Mapping[str, Side], number: int, turns: int) -> dict[str, float]:
+    """The sides in turn; another one begins each time, since what runs first warms the caches.
+
+    There and back, so that none of three always comes after the same other one.
+    """
     names = list(sides)
     seconds = dict.fromkeys(names, 0.0)
     for turn in range(number * turns, (number + 1) * turns):
         first = turn % len(names)
-        for name in names[first:] + names[:first]:
+        order = names[first:] + names[:first]
+        for name in order[:: -1 if turn // len(names) % 2 else 1]:
             seconds[name] += sides[name]()
     return seconds
 

@@ -9,6 +9,9 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import itertools
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -23,8 +26,7 @@ from ratios import Ratio, keep_ratios, seconds_for
 from variants import array
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from contextlib import AbstractContextManager
+    from collections.abc import Mapping
 
     from pytest_benchmark.fixture import BenchmarkFixture
 
@@ -36,7 +38,7 @@ equinox = pytest.importorskip("equinox")
 _MANY = 10**9
 _LIMIT = 1.02
 
-_lengths = itertools.count(1)
+Block = Callable[[], AbstractContextManager[object]]
 
 
 def add_one(x: jax.Array) -> jax.Array:
@@ -65,25 +67,54 @@ def training_step(x: jax.Array) -> Any:
     return value, [w - 0.1 * g for w, g in zip(_WEIGHTS, gradient, strict=True)]
 
 
-def compiles_of(
-    function: Callable[[jax.Array], Any],
-    block: Callable[[], AbstractContextManager[object]],
-) -> Side:
+@dataclass(frozen=True, slots=True)
+class Compiles:
     """A side: one more length, compiled inside of a block; opening the block is not timed."""
-    jitted: Any = jax.jit(function)
-    calls = itertools.count()
 
-    def seconds() -> float:
-        x = jax.block_until_ready(array(next(_lengths)))
-        if next(calls) % MOST_WAITING == 0:
-            # Thousands of programs in memory, and XLA ends the process. What frees them is JAX's
-            # work, and is not timed: the last reference must not be ours.
-            hub.ear._unmeasured.measure_all()
-            jitted.clear_cache()
-        with block():
-            return seconds_for(lambda: jax.block_until_ready(jitted(x)), calls=1)
+    jitted: Any
+    lengths: Iterator[int]
+    """Shared by all sides: none compiles what another one has compiled."""
 
-    return seconds
+    block: Block
+
+    def __call__(self) -> float:
+        """The seconds that it took."""
+        x = jax.block_until_ready(array(next(self.lengths)))
+        with self.block():
+            return seconds_for(lambda: jax.block_until_ready(self.jitted(x)), calls=1)
+
+
+def sides_of(
+    function: Callable[[jax.Array], Any],
+    blocks: Mapping[str, Block],
+    wrapped: Mapping[str, Callable[..., Any]] | None = None,
+) -> dict[str, Compiles]:
+    """The same function inside of each block; for some, as a neighbour wraps it."""
+    # Of other lengths XLA makes other loops: of multiples, none has a rest that vectors leave.
+    step = 16 if function is add_one else 4
+    lengths = itertools.count(step, step)
+    jitted = {name: jax.jit((wrapped or {}).get(name, function)) for name in blocks}
+    return {name: Compiles(jitted[name], lengths, block) for name, block in blocks.items()}
+
+
+def rounds_of(function: Callable[..., Any], sides: Mapping[str, Compiles]) -> dict[str, Any]:
+    """What a round is made of: each has its share of what jitcount does once in a while."""
+    turns = MOST_WAITING if function is add_one else 8
+    return {"turns": turns, "before_round": lambda: begin_round(sides)}
+
+
+def begin_round(sides: Mapping[str, Compiles]) -> None:
+    """Let go of what the last round has compiled: XLA ends a process with thousands of programs.
+
+    To free them is JAX's work: the last reference must not be ours. And the next compile has to ask
+    for that memory again, which takes milliseconds: were it timed, one side would pay for all.
+    """
+    hub.ear._unmeasured.measure_all()
+    for side in sides.values():
+        side.jitted.clear_cache()
+    for side in sides.values():
+        side()
+    hub.ear._unmeasured.measure_all()
 
 
 @contextlib.contextmanager
@@ -93,7 +124,12 @@ def alone(setting: AbstractContextManager[object] | None = None) -> Iterator[Non
         yield
 
 
-PROGRAMS = (add_one, training_step)
+@contextlib.contextmanager
+def measured_apart(block: AbstractContextManager[object]) -> Iterator[None]:
+    """Another block, and fingerprints are nobody's work."""
+    with block:
+        yield
+    hub.ear._unmeasured.measure_all()
 
 
 @pytest.mark.benchmark(group="ratio")
@@ -103,30 +139,40 @@ PROGRAMS = (add_one, training_step)
 def test_jitcount(
     benchmark: BenchmarkFixture, function: Callable[[jax.Array], Any], earlier: int
 ) -> None:
-    ours = compiles_of(function, contextlib.nullcontext)
-    sides = {"jitcount": ours, "bare": compiles_of(function, alone)}
+    sides = sides_of(function, {"jitcount": contextlib.nullcontext, "bare": alone})
     name = f"jitcount / bare: {function.__name__}, {earlier} before"
     ratios = [Ratio(name, "jitcount", "bare", _LIMIT)]
-    # Of small programs jitcount measures so many at once: every round has its share of that.
-    turns = MOST_WAITING if function is add_one else 1
     with hub.own_history(), jitcount.record():
-        fill_history(ours, earlier)
-        keep_ratios(benchmark, sides, ratios, most=1000 // turns, turns=turns)
+        fill_history(sides["jitcount"], earlier)
+        keep_ratios(benchmark, sides, ratios, most=200, **rounds_of(function, sides))
+
+
+@pytest.mark.benchmark(group="ratio")
+def test_the_same_twice(benchmark: BenchmarkFixture) -> None:
+    """What is the same on both sides must come out the same, or no other ratio means anything."""
+    sides = sides_of(add_one, {"bare": alone, "again": alone})
+    ratios = [
+        Ratio("bare / bare again: add_one", "bare", "again", 1.0),
+        Ratio("bare again / bare: add_one", "again", "bare", 1.0),
+    ]
+    with hub.own_history(), jitcount.record():
+        keep_ratios(benchmark, sides, ratios, most=200, **rounds_of(add_one, sides))
 
 
 @pytest.mark.benchmark(group="ratio")
 def test_explained(benchmark: BenchmarkFixture) -> None:
-    ours = compiles_of(add_one, contextlib.nullcontext)
-    sides = {"explained": ours, "only counted": compiles_of(add_one, hub.ear.undescribed)}
+    blocks = {"explained": contextlib.nullcontext, "only counted": hub.ear.undescribed}
+    apart = {name: lambda block=block: measured_apart(block()) for name, block in blocks.items()}
+    sides = sides_of(add_one, apart)
     name = "explained / only counted: add_one, 5000 before"
     ratios = [Ratio(name, "explained", "only counted", _LIMIT)]
     with hub.own_history(), jitcount.record():
-        fill_history(ours, 5000)
-        keep_ratios(benchmark, sides, ratios, most=1000)
+        fill_history(sides["explained"], 5000)
+        keep_ratios(benchmark, sides, ratios, most=200, **rounds_of(add_one, sides))
 
 
 @pytest.mark.benchmark(group="ratio")
-@pytest.mark.parametrize("function", PROGRAMS)
+@pytest.mark.parametrize("function", [add_one, training_step])
 def test_neighbours(benchmark: BenchmarkFixture, function: Callable[[jax.Array], Any]) -> None:
     """What others offer, each as its own documentation shows it."""
     # To explain a miss JAX looks through all that it has traced of a function, jnp's among them:
@@ -134,16 +180,15 @@ def test_neighbours(benchmark: BenchmarkFixture, function: Callable[[jax.Array],
     jax.clear_caches()
     by_chex = chex.assert_max_traces(function, n=_MANY)
     by_equinox = equinox.debug.assert_max_traces(function, max_traces=_MANY)
-    sides = {
-        "jax_log_compiles": compiles_of(function, lambda: alone(jax.log_compiles())),
-        "jax_explain_cache_misses": compiles_of(
-            function,
-            lambda: alone(jax.explain_cache_misses(True)),  # noqa: FBT003
-        ),
-        "chex.assert_max_traces": compiles_of(by_chex, alone),
-        "equinox.debug.assert_max_traces": compiles_of(by_equinox, alone),
-        "bare": compiles_of(function, alone),
+    blocks: dict[str, Block] = {
+        "jax_log_compiles": lambda: alone(jax.log_compiles()),
+        "jax_explain_cache_misses": lambda: alone(jax.explain_cache_misses(True)),  # noqa: FBT003
+        "chex.assert_max_traces": alone,
+        "equinox.debug.assert_max_traces": alone,
+        "bare": alone,
     }
+    wrapped = {"chex.assert_max_traces": by_chex, "equinox.debug.assert_max_traces": by_equinox}
+    sides = sides_of(function, blocks, wrapped)
     ratios = [Ratio(f"{name} / bare: {function.__name__}", name, "bare") for name in sides][:-1]
     keep_ratios(benchmark, sides, ratios, most=40)
 

@@ -149,8 +149,11 @@ def _holds_count(item: pytest.Item) -> bool:
 
 
 def _asks(item: pytest.Item) -> bool:
-    marked = any(item.get_closest_marker(name) for name in MARKERS)
-    return marked or "compiles" in getattr(item, "fixturenames", ())
+    return _is_marked(item) or "compiles" in getattr(item, "fixturenames", ())
+
+
+def _is_marked(item: pytest.Item) -> bool:
+    return any(item.get_closest_marker(name) for name in MARKERS)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -189,12 +192,22 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
         return (yield)
     from jitcount import pytest_plugin  # noqa: PLC0415
 
+    is_marked = _is_marked(item)
     try:
+        if is_marked:
+            from jitcount import pytest_markers  # noqa: PLC0415
+
+            pytest_markers.require_usable(item)
         with pytest_plugin.counted(item):
             result = yield
     finally:
         pytest_plugin.note_costs(item)
-    pytest_plugin.check(item)
+    pytest_plugin.require_counted(item)
+    if is_marked:
+        pytest_markers.check(item)
+    run = item.config.pluginmanager.get_plugin("jitcount-run")
+    if run is not None:
+        run.check(item)
     return result
 
 
@@ -205,7 +218,7 @@ def pytest_runtest_makereport(
     """Show with a failed test that holds a count what it compiled."""
     report = yield
     if call.when == "call" and report.failed and _holds_count(item):
-        from jitcount import pytest_plugin  # noqa: PLC0415
+        from jitcount import pytest_failing  # noqa: PLC0415
 
-        pytest_plugin.report_failure(item, report)
+        pytest_failing.report_failure(item, report)
     return report

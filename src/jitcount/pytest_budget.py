@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-    from jitcount.ledger.budget import Change, Counts
+    from jitcount.ledger.budget import Change
+    from jitcount.ledger.counts import Counts
     from jitcount.ledger.sizes import Sizes
 
 _GOOD = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)

@@ -11,10 +11,6 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from jitcount.ledger.sizes import Operations, Sizes, change_text, largest
-from jitcount.pytest_plugin import Refused, refuse
-from jitcount.show.loops_shown import loop_sentence
-from jitcount.show.parts import Heading, Note
-from jitcount.show.text import times
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -65,6 +61,11 @@ class Held:
         changes = sizes.grown(item.nodeid, found.operations) if sizes is not None else {}
         if not changes:
             return
+        from jitcount.pytest_failing import refuse  # noqa: PLC0415 (a run that holds does without)
+        from jitcount.pytest_plugin import Refused  # noqa: PLC0415
+        from jitcount.show.loops_shown import loop_sentence  # noqa: PLC0415
+        from jitcount.show.parts import Heading, Note  # noqa: PLC0415
+
         every = largest(compiles, with_eager=self._with_eager)
         programs = [every[name] for name in changes]
         what = "; ".join(
@@ -100,6 +101,8 @@ class Held:
                 reason = _reason(self._budget, found.platform)
                 reasons[reason] = reasons.get(reason, 0) + 1
         lines += ["--compile-update puts them into the budget"] if lines else []
+        from jitcount.show.text import times  # noqa: PLC0415 (the same)
+
         return [*lines, *(f"{times(count, 'test')}: {why}" for why, count in reasons.items())]
 
     def _sizes_for(self, found: Found) -> Sizes | None:

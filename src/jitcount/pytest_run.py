@@ -1,7 +1,7 @@
 """What a run of pytest keeps and shows: a ledger, a budget, a table at the end.
 
 Like all of the plugin it imports neither JAX nor NumPy before the tests have: what they set before
-holds.
+holds. What only some runs want (a budget, targets, tables) is imported by those.
 """
 
 from __future__ import annotations
@@ -14,33 +14,26 @@ import pytest
 from jitcount._after_jax import is_there
 from jitcount.explain.compile import Compile
 from jitcount.ledger import kinds
-from jitcount.ledger.budget import Budget, Counts, read_budget
+from jitcount.ledger.counts import Counts
 from jitcount.ledger.environment import Environment, environment
 from jitcount.ledger.files import FileError, decode, encode
 from jitcount.ledger.files import is_there as is_file_there
 from jitcount.ledger.writing import require_replaceable
-from jitcount.pytest_budget import Update, update_asked
 from jitcount.pytest_operations import Found, Held
-from jitcount.pytest_plugin import compiles_of, fail, log_of
-from jitcount.show.again import compiled_again
-from jitcount.show.costliest import costliest
-from jitcount.show.parts import Note
-from jitcount.show.target_table import targets_summary
-from jitcount.show.terminal import render
-from jitcount.targets.host import prefer_cpu
-from jitcount.targets.installed import require_installed
-from jitcount.targets.names import parse
+from jitcount.pytest_plugin import compiles_of, log_of
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Generator, Iterable, Sequence
     from pathlib import Path
 
+    from jitcount.ledger.budget import Budget
+    from jitcount.pytest_budget import Update
     from jitcount.recorder.log import CompileLog
     from jitcount.show.parts import Part
 
 
 class _Sent(msgspec.Struct, frozen=True):
-    """What travels with a report, as plain text, from a worker of pytest-xdist."""
+    """What travels with a report; from a worker of pytest-xdist, as plain text."""
 
     compiles: tuple[Compile, ...]
     """All of them, also those that are not held against the test."""
@@ -70,9 +63,7 @@ class Run:
         self._budget_name = named
         try:
             if targets := config.getoption("jitcount_targets"):
-                for target in targets:
-                    require_installed(parse(target))
-                prefer_cpu()
+                _prepare_targets(targets)
             self._budget = self._prepare_files()
             self._operations = Held(config, self._budget, named)
         except (FileError, ValueError, ImportError) as error:  # of a file, or of a target
@@ -88,6 +79,12 @@ class Run:
         """Read the budget, and see that what will be written replaces nothing of others."""
         if self._ledger is not None:
             require_replaceable(self._ledger, kinds.LEDGER)
+        options = ("jitcount_update", "jitcount_review")
+        if self._budget_file is None and not any(map(self._config.getoption, options)):
+            return None
+        from jitcount.ledger.budget import read_budget  # noqa: PLC0415 (as said above)
+        from jitcount.pytest_budget import update_asked  # noqa: PLC0415
+
         self._update = update_asked(self._config, self._budget_file)
         if self._budget_file is None or self._update is not None:
             return None
@@ -105,10 +102,11 @@ class Run:
         """Whether the operations of a test's programs are held against a number."""
         return self._operations.are_held
 
-    def check(self, item: pytest.Item, log: CompileLog) -> None:
+    def check(self, item: pytest.Item) -> None:
         """Fail a test that compiles more than its budget, or larger programs."""
         if self._budget is None:
             return
+        log = log_of(item)
         found = self._counts_of(log)
         over = self._budget.surplus(item.nodeid, found)
         if over:
@@ -121,6 +119,8 @@ class Run:
                 found_text = ", ".join(f"{name} ×{count}" for name, count in found.items())
                 what = f"{found_text}, not in the budget: --compile-update puts it there"
             import jax  # noqa: PLC0415 (there is more than none, so it is there)
+
+            from jitcount.pytest_failing import fail  # noqa: PLC0415
 
             if self._budget.jax != jax.__version__:
                 made_with = f"the budget was made with JAX {self._budget.jax}"
@@ -138,14 +138,20 @@ class Run:
         if call.when == "call":
             is_isolated = self._config.pluginmanager.has_plugin("jitcount-isolation")
             log = log_of(item)
-            sent = _Sent(
+            report.jitcount = _Sent(
                 compiles_of(item),
                 self._counts_of(log),
                 self._operations.of(log.compiles),
                 is_isolated,
             )
-            report.jitcount = encode(sent).decode()
         return report
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_report_to_serializable(self, report: Any) -> Generator[None, Any, Any]:
+        """Write it out in a report that travels, or that another plugin keeps."""
+        if isinstance(sent := getattr(report, "jitcount", None), _Sent):
+            report.jitcount = encode(sent).decode()
+        return (yield)
 
     def _counts_of(self, log: CompileLog) -> Counts:
         if not log.compiles:
@@ -161,7 +167,7 @@ class Run:
         sent = getattr(report, "jitcount", None)
         if self._is_worker or sent is None:
             return
-        found = decode(sent.encode(), _Sent)
+        found = sent if isinstance(sent, _Sent) else decode(sent.encode(), _Sent)
         self._found[report.nodeid] = found.compiles
         self._counts[report.nodeid] = found.counts
         self._operations.found[report.nodeid] = found.operations
@@ -210,27 +216,31 @@ class Run:
         if self._is_worker:
             return
         if parts := self.parts():
-            terminalreporter.section("compiles")
-            terminalreporter.write_line(
-                render(parts, dense=True, colour=bool(terminalreporter.hasmarkup))
-            )
+            colour = bool(terminalreporter.hasmarkup)
+            _show(terminalreporter, "compiles", parts, dense=True, colour=colour)
         if self._config.getoption("jitcount_targets"):
-            terminalreporter.section("compiles on targets")
-            terminalreporter.write_line(render(targets_summary(self._found)))
+            from jitcount.show.target_table import targets_summary  # noqa: PLC0415
+
+            _show(terminalreporter, "compiles on targets", targets_summary(self._found))
         for title, lines in (
             ("fewer compiles than budgeted", self._unused()),
             ("other operations than budgeted", self._operations.lines(self._measured)),
             ("compile budget", self._update.lines() if self._update is not None else []),
         ):
             if lines:
-                terminalreporter.section(title)
-                terminalreporter.write_line(render(map(Note, lines)))
+                from jitcount.show.parts import Note  # noqa: PLC0415
+
+                _show(terminalreporter, title, map(Note, lines))
 
     def parts(self) -> list[Part]:
         """The costliest compiles, and what was compiled again; nothing where it was not asked."""
         most = self._config.getoption("jitcount_show")
         if not most:
             return []
+        from jitcount.show.again import compiled_again  # noqa: PLC0415
+        from jitcount.show.costliest import costliest  # noqa: PLC0415
+        from jitcount.show.parts import Note  # noqa: PLC0415
+
         again = compiled_again(compiled for found in self._found.values() for compiled in found)
         if again and self._are_cleared:
             why = "tests that hold a count begin with cleared caches"
@@ -247,3 +257,22 @@ class Run:
             for name, count in self._budget.unused(test, found).items()
         ]
         return [*lines, "--compile-update takes them out of the budget"] if lines else []
+
+
+def _prepare_targets(names: Sequence[str]) -> None:
+    from jitcount.targets.host import prefer_cpu  # noqa: PLC0415
+    from jitcount.targets.installed import require_installed  # noqa: PLC0415
+    from jitcount.targets.names import parse  # noqa: PLC0415
+
+    for name in names:
+        require_installed(parse(name))
+    prefer_cpu()
+
+
+def _show(
+    reporter: Any, title: str, parts: Iterable[Part], *, dense: bool = False, colour: bool = False
+) -> None:
+    from jitcount.show.terminal import render  # noqa: PLC0415
+
+    reporter.section(title)
+    reporter.write_line(render(parts, dense=dense, colour=colour))

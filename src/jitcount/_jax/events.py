@@ -128,7 +128,7 @@ def stay(listener: Listener) -> None:
     It is asked four times a compile: where JAX has not cleared the list of ends, it has not cleared
     the others.
     """
-    ends = vars(_monitoring).get("_event_duration_secs_listeners", ())
+    ends = vars(_monitoring).get(_LISTS["event_duration"], ())
     if listener["event_duration"] not in ends:
         with _registering:
             register(listener)

@@ -20,7 +20,6 @@ from jitcount.explain.causes.functions import (
 from jitcount.explain.compile import Compile
 from jitcount.explain.differences import differences, reach
 from jitcount.observe.values import signature_of
-from jitcount.profile.writing import profile_of
 
 if TYPE_CHECKING:
     from jitcount.explain.causes import AnyCause
@@ -66,7 +65,11 @@ def explained(
 
 
 def _profile(seen: Observation) -> Profile | None:
+    if seen.profile is None:
+        return None
     try:
+        from jitcount.profile.writing import profile_of  # noqa: PLC0415 (its room is large)
+
         return profile_of(
             seen.profile,
             trace_s=seen.trace_s,

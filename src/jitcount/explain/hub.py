@@ -15,13 +15,13 @@ import jax
 
 from jitcount.explain.history import History
 from jitcount.observe.hearing import Ear
-from jitcount.profile.profiler import Profiler
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from jitcount.observe.observation import Observation, Portable
     from jitcount.observe.program import Program
+    from jitcount.profile.profiler import Profiler
 
     Listener = Callable[[Observation], None]
     Taker = Callable[[Portable], None]
@@ -54,7 +54,7 @@ class Hub:
         self.profiler: Profiler | None = None
         """What profiles, while a recorder with a profile is open."""
 
-        self._profiler = Profiler()
+        self._profiler: Profiler | None = None
         self._profiles_wanted = 0
         self.history = History()
         self.ear = Ear(self)
@@ -107,15 +107,18 @@ class Hub:
 
     def profile(self) -> None:
         """Profile every compile, until `stop_profiling` was called as often."""
+        # Its room is large, and takes more of JAX than most programs do: not for those without it.
+        from jitcount.profile.profiler import Profiler  # noqa: PLC0415
+
         with self._changing:
             self._profiles_wanted += 1
-            self.profiler = self._profiler
+            self.profiler = self._profiler = self._profiler or Profiler()
 
     def stop_profiling(self) -> None:
         """Profile no more, unless others want it."""
         with self._changing:
             self._profiles_wanted -= 1
-            if not self._profiles_wanted:
+            if self._profiler is not None and not self._profiles_wanted:
                 self.profiler = None
                 self._profiler.rest()
 

@@ -6,12 +6,12 @@ in it where a project asks for them; one without them is as it was before there 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 
 from jitcount.ledger import kinds
-from jitcount.ledger.counts import counts_text
+from jitcount.ledger.counts import Counts, counts_text
 from jitcount.ledger.files import is_there, read_whole
 from jitcount.ledger.sizes import Sizes, change_text
 from jitcount.ledger.writing import one_at_a_time, require_replaceable, write_whole
@@ -24,8 +24,6 @@ KIND: Final = kinds.BUDGET
 SCHEMA: Final = 1
 WITH_SIZES: Final = 2
 """The schema of a budget that holds operations, which an older jitcount does not know."""
-
-Counts = dict[str, Annotated[int, msgspec.Meta(ge=0)]]
 
 
 class Budget(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

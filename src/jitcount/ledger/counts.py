@@ -1,11 +1,16 @@
-"""Compile counts as text; what reads a budget needs no more, and no NumPy."""
+"""Compile counts, and as text; what reads a budget needs no more, and no NumPy."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+Counts = dict[str, Annotated[int, msgspec.Meta(ge=0)]]
+"""By function, how often it was compiled, or may be."""
 
 
 def counts_text(counts: Mapping[str, int]) -> str:

@@ -11,7 +11,6 @@ from jitcount.recorder.log import CompileLog
 from jitcount.recorder.telling import Telling
 from jitcount.targets.installed import require_installed
 from jitcount.targets.names import parse
-from jitcount.targets.session import Session
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from jitcount.explain.compile import Compile
     from jitcount.observe.observation import Observation
     from jitcount.targets.names import Target
+    from jitcount.targets.session import Session
 
 
 class record:  # noqa: N801 (reads as a verb where it is used, like `open`)
@@ -85,6 +85,9 @@ class record:  # noqa: N801 (reads as a verb where it is used, like `open`)
     def __enter__(self) -> CompileLog:
         session = None
         if self._targets:
+            # Compilers in processes of their own, and profiles from there: not for those without.
+            from jitcount.targets.session import Session  # noqa: PLC0415
+
             session = Session(
                 self._targets,
                 keep_hlo=self._keep_hlo,

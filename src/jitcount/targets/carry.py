@@ -14,7 +14,6 @@ from jitcount._jax import settings
 from jitcount._jax.jaxprs import callbacks as callbacks_in
 from jitcount.observe.call_site import sites_in
 from jitcount.observe.muting import muted
-from jitcount.profile.elsewhere import plain_stacks
 from jitcount.targets.result import LeftOut
 
 if TYPE_CHECKING:
@@ -42,7 +41,7 @@ class Cargo:
     """What stayed here: the functions of its callbacks."""
 
     stacks: Any = None
-    """The stacks of its equations in plain values, where its places are kept."""
+    """The stacks of its equations in plain values, for a profile."""
 
     @functools.cached_property
     def fingerprint(self) -> str:
@@ -86,8 +85,7 @@ def carry(portable: Portable, platform: str, *, keep_places: bool = False) -> Ca
         "options": {name: _plain(value) for name, value in compilation.options.items()},
         "settings": settings.compile_settings(),
     }
-    stacks = plain_stacks(lowering.jaxpr) if keep_places else None
-    return Cargo(bytecode, compilation.devices, how, left_out, stacks)
+    return Cargo(bytecode, compilation.devices, how, left_out)
 
 
 def _left_out(jaxpr: Any) -> tuple[LeftOut, ...]:

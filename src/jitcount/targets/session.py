@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from jitcount.observe.observation import Portable
+from jitcount.profile.elsewhere import plain_stacks
 from jitcount.targets.carry import Cargo, NotCarriedError, carry
 from jitcount.targets.compiling import STOPPED, Job, compilers, failed
 from jitcount.targets.result import OnTarget
@@ -188,9 +189,12 @@ class Session:
 
     def _cargo_or_reason(self, portable: Portable, platform: str) -> Cargo | str:
         try:
-            return carry(portable, platform, keep_places=self._profile)
+            cargo = carry(portable, platform, keep_places=self._profile)
         except NotCarriedError as error:
             return str(error)
+        if not self._profile or portable.lowering is None:
+            return cargo
+        return replace(cargo, stacks=plain_stacks(portable.lowering.jaxpr))
 
     def _submit(self, program: _Awaited, target: Target, cargo: Cargo) -> None:
         """Hand a cargo to the compilers, unless this session has done so with the same one."""

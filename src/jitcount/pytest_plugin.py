@@ -119,10 +119,10 @@ def note_costs(item: pytest.Item) -> None:
     """Put what a test compiled where reports find it: junit's properties, a benchmark's file."""
     if _REPEATS not in item.stash:
         return
-    made = [compiled for compiled in compiles_of(item) if not compiled.from_disk]
-    took = round(sum(compiled.total_s for compiled in made), 6)
+    logs = log_of(item), item.stash[_REPEATS]
+    made, took = sum(log.count() for log in logs), round(sum(log.total_s for log in logs), 6)
     others = [(name, value) for name, value in item.user_properties if name not in _PROPERTIES]
-    item.user_properties[:] = [*others, *zip(_PROPERTIES, (len(made), took), strict=True)]
+    item.user_properties[:] = [*others, *zip(_PROPERTIES, (made, took), strict=True)]
     benchmark = getattr(item, "funcargs", {}).get("benchmark")
     if isinstance(info := getattr(benchmark, "extra_info", None), dict):
         info.update(zip(_PROPERTIES, (log_of(item).counts(), took), strict=True))

@@ -6,6 +6,7 @@ holds. What only some runs want (a budget, targets, tables) is imported by those
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -23,7 +24,7 @@ from jitcount.pytest_operations import Found, Held
 from jitcount.pytest_plugin import compiles_of, log_of
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Sequence
+    from collections.abc import Callable, Generator, Iterable, Sequence
     from pathlib import Path
 
     from jitcount.ledger.budget import Budget
@@ -68,6 +69,8 @@ class Run:
             self._operations = Held(config, self._budget, named)
         except (FileError, ValueError, ImportError) as error:  # of a file, or of a target
             pytest.exit(str(error), 2)
+        self._told: dict[str, Callable[[], _Sent]] = {}
+        """By test, what its report brought, not yet written out."""
         self._found: dict[str, tuple[Compile, ...]] = {}
         self._counts: dict[str, Counts] = {}
         self._passed: dict[str, bool] = {}
@@ -136,22 +139,24 @@ class Run:
         """Put what a test compiled into its report, which travels from a worker."""
         report = yield
         if call.when == "call":
-            is_isolated = self._config.pluginmanager.has_plugin("jitcount-isolation")
-            log = log_of(item)
-            report.jitcount = _Sent(
-                compiles_of(item),
-                self._counts_of(log),
-                self._operations.of(log.compiles),
-                is_isolated,
-            )
+            report.jitcount = partial(self._sent, item)
         return report
 
     @pytest.hookimpl(wrapper=True)
     def pytest_report_to_serializable(self, report: Any) -> Generator[None, Any, Any]:
         """Write it out in a report that travels, or that another plugin keeps."""
-        if isinstance(sent := getattr(report, "jitcount", None), _Sent):
-            report.jitcount = encode(sent).decode()
+        if callable(told := getattr(report, "jitcount", None)):
+            report.jitcount = encode(told()).decode()
         return (yield)
+
+    def _sent(self, item: pytest.Item) -> _Sent:
+        log = log_of(item)
+        return _Sent(
+            compiles_of(item),
+            self._counts_of(log),
+            self._operations.of(log.compiles),
+            self._config.pluginmanager.has_plugin("jitcount-isolation"),
+        )
 
     def _counts_of(self, log: CompileLog) -> Counts:
         if not log.compiles:
@@ -164,14 +169,19 @@ class Run:
         """Gather what the tests compiled, whichever worker ran them."""
         so_far = report.when == "setup" or self._passed.get(report.nodeid, False)
         self._passed[report.nodeid] = so_far and report.passed
-        sent = getattr(report, "jitcount", None)
-        if self._is_worker or sent is None:
-            return
-        found = sent if isinstance(sent, _Sent) else decode(sent.encode(), _Sent)
-        self._found[report.nodeid] = found.compiles
-        self._counts[report.nodeid] = found.counts
-        self._operations.found[report.nodeid] = found.operations
-        self._are_cleared |= found.is_isolated
+        told = getattr(report, "jitcount", None)
+        if not self._is_worker and told is not None:
+            is_text = isinstance(told, str)
+            self._told[report.nodeid] = partial(decode, told.encode(), _Sent) if is_text else told
+
+    def _write_out(self) -> None:
+        """Explain all that was compiled: at once that takes half, and no test waits for it."""
+        for test, told in self._told.items():
+            sent = told()
+            self._found[test] = sent.compiles
+            self._counts[test] = sent.counts
+            self._operations.found[test] = sent.operations
+            self._are_cleared |= sent.is_isolated
 
     @property
     def _measured(self) -> dict[str, Counts]:
@@ -187,6 +197,7 @@ class Run:
             return
         if not self._passed:
             return
+        self._write_out()
         try:
             if self._ledger:
                 self._write_ledger(self._ledger)

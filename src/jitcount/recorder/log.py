@@ -62,10 +62,16 @@ class CompileLog:
     def counts(self) -> dict[str, int]:
         """How often XLA compiled each function, in the order of their first compiles."""
         counts: dict[str, int] = {}
-        for compiled in self.compiles:
-            if not compiled.from_disk:
-                counts[compiled.function] = counts.get(compiled.function, 0) + 1
+        for seen, _ in tuple(self._seen):  # nothing is explained for a count
+            if not seen.from_disk:
+                counts[seen.function] = counts.get(seen.function, 0) + 1
         return counts
+
+    @property
+    def total_s(self) -> float:
+        """How many seconds XLA and JAX took for what is counted."""
+        every = (seen for seen, _ in tuple(self._seen) if not seen.from_disk)
+        return sum(seen.trace_s + seen.lower_s + seen.compile_s for seen in every)
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """Plain data for other tools, a dict for each compile; all of it is as JSON has it.

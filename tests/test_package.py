@@ -65,6 +65,17 @@ def test_what_runs_before_the_users_program_does_not_import_numpy_either() -> No
     assert (done.stdout, done.stderr) == ("[]\n", "")
 
 
+def test_what_few_want_is_not_imported_by_those_who_do_not() -> None:
+    done = run(
+        "import sys, numpy, jax, jitcount\n"
+        "with jitcount.record() as log: jax.jit(lambda x: x + 1)(numpy.ones(3))\n"
+        "assert log.compiles[0].causes\n"
+        "rare = ('jitcount.profile.profiler', 'jitcount.targets.session', 'jitcount.show')\n"
+        "print([name for name in sys.modules if name.startswith(rare)])"
+    )
+    assert (done.stdout, done.stderr) == ("[]\n", "")
+
+
 # --- The public names, which are looked up when they are used
 
 

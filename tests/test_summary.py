@@ -1,5 +1,7 @@
 """The closing table of the benchmarks, from figures that are known."""
 
+import functools
+import itertools
 import json
 import statistics
 from pathlib import Path
@@ -9,7 +11,7 @@ import numpy as np
 import pytest
 
 from jitcount.show.terminal import render
-from ratios import PRECISION, error_of
+from ratios import PRECISION, _one_round, error_of
 from summary import LEGEND, main, summary
 
 
@@ -99,6 +101,26 @@ def test_two_runs_of_enough_rounds_agree_to_a_hundredth() -> None:
 
     pairs = [abs(run() - run()) for _ in range(50)]
     assert sum(apart < 0.01 for apart in pairs) >= 48
+
+
+@pytest.mark.parametrize("names", ["ab", "abc"])
+def test_no_side_has_a_better_place_than_another(names: str) -> None:
+    """In the rounds that there are, each comes first as often, and after each other as often."""
+    turns: list[str] = []
+
+    def side(name: str) -> float:
+        turns.append(name)
+        return 1.0
+
+    sides = {name: functools.partial(side, name) for name in names}
+    for number in range(6):
+        assert set(_one_round(sides, number, turns=2).values()) == {2.0}
+    in_turn = [turns[at : at + len(names)] for at in range(0, len(turns), len(names))]
+    assert {turn[0] for turn in in_turn} == set(names)
+    firsts = [[turn[0] for turn in in_turn].count(name) for name in names]
+    after = [pair for turn in in_turn for pair in itertools.pairwise(turn)]
+    pairs = [after.count(pair) for pair in itertools.permutations(names, 2)]
+    assert (len(set(firsts)), len(set(pairs))) == (1, 1), (firsts, pairs)
 
 
 def test_shows_what_there_is_when_only_some_benchmarks_ran() -> None:

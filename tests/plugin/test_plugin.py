@@ -296,6 +296,39 @@ def test_the_ledger_has_all_compiles_and_the_table_shows_the_costliest(project: 
     assert ledger["cases"]["test_it.py::test_quiet"] == {}
 
 
+KEEPS_REPORTS = """
+import json, sys
+
+def pytest_runtest_logreport(report):
+    if report.when == "call":
+        data = CONFIG.hook.pytest_report_to_serializable(config=CONFIG, report=report)
+        kept = json.loads(json.dumps(data))["jitcount"]
+        print([found["function"] for found in json.loads(kept)["compiles"]])
+
+def pytest_configure(config):
+    global CONFIG
+    CONFIG = config
+
+def pytest_unconfigure():
+    shown = {"jitcount.show", "jitcount.pytest_failing", "jitcount.targets.names"}
+    print(sorted(shown & set(sys.modules)))
+"""
+
+
+def test_reports_can_be_kept_by_other_plugins_and_nothing_is_loaded_to_be_shown(
+    project: Project,
+) -> None:
+    """As pytest-reportlog does, before or after the plugin has seen them."""
+    project.write("conftest.py", KEEPS_REPORTS, head="")
+    project.write("test_it.py", BUDGETED)
+    done = project.run("--compile-ledger=ledger.json", "-s")
+    assert (done.returncode, done.stderr) == (0, "")
+    printed = [line.lstrip(".") for line in done.stdout.splitlines()]
+    assert [line for line in printed if line.startswith("[")] == ["['step', 'step']", "[]", "[]"]
+    cases = json.loads((project.root / "ledger.json").read_text())["cases"]
+    assert len(cases["test_it.py::test_step"]["compiles"]) == 2
+
+
 @pytest.mark.thorough
 def test_one_ledger_comes_from_all_workers(project: Project) -> None:
     pytest.importorskip("xdist")

@@ -47,6 +47,7 @@ def test_counts_are_by_function_in_the_order_of_first_compiles() -> None:
             jitcount.cache_independent_count(X, np.ones(length, np.float32))
     assert list(log.counts().items()) == [("sum", 2), ("add", 1)]
     assert (log.count(), log.count("sum"), log.count("add"), log.count("mul")) == (3, 2, 1, 0)
+    assert log.total_s == pytest.approx(sum(found.total_s for found in log.compiles))
 
 
 def test_an_eager_operation_is_marked() -> None:

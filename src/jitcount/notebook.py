@@ -63,11 +63,27 @@ def _run(shell: Any, source: str) -> Any:
     name = shell.compile.cache(source, _number(shell))  # call sites know the cell by it
     body = shell.transform_ast(shell.compile.ast_parse(source, name)).body
     last = body.pop() if body and isinstance(body[-1], ast.Expr) else None
-    statements = shell.compile(ast.Module(body, []), name, "exec")
-    value = shell.compile(ast.Expression(last.value), name, "eval") if last else None
+    try:
+        statements = shell.compile(ast.Module(body, []), name, "exec")
+        value = shell.compile(ast.Expression(last.value), name, "eval") if last else None
+    except SyntaxError:
+        _refuse_to_await(source)
+        raise
     with record() as log:
         try:
             exec(statements, shell.user_ns)  # noqa: S102 (the user's cell)
             return eval(value, shell.user_ns) if value else None  # noqa: S307
         finally:
             display(log)
+
+
+def _refuse_to_await(source: str) -> None:
+    """Say what to do about a cell that IPython would run in its event loop: a magic cannot."""
+    try:
+        compile(source, "", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
+    except SyntaxError:
+        return
+    from IPython.core.error import UsageError  # noqa: PLC0415 (it is there)
+
+    instead = "open `with jitcount.record() as log:` in the cell, and end it with `log`"
+    raise UsageError(f"%%jitcount cannot run a cell that awaits; {instead}")

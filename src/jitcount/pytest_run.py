@@ -81,6 +81,9 @@ class Run:
     def _prepare_files(self) -> Budget | None:
         """Read the budget, and see that what will be written replaces nothing of others."""
         if self._ledger is not None:
+            if self._budget_file and self._ledger.resolve() == self._budget_file.resolve():
+                what = "is the budget's file, and --compile-ledger names it too: give it another"
+                raise FileError(f"{self._ledger}: {what}")
             require_replaceable(self._ledger, kinds.LEDGER)
         options = ("jitcount_update", "jitcount_review")
         if self._budget_file is None and not any(map(self._config.getoption, options)):

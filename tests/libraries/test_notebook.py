@@ -34,6 +34,9 @@ step(np.ones(12, np.float32))
     "%unload_ext jitcount\n%jitcount 1",
     "%load_ext jitcount",
     "%%jitcount\nz.shape;",
+    "import asyncio\nawait asyncio.sleep(0, 'awaited')",
+    "%%jitcount\nawait asyncio.sleep(0, 'not awaited')",
+    "%%jitcount\nawait = 1",
 ]
 
 
@@ -102,3 +105,13 @@ def test_the_magic_refuses_what_it_does_not_take_and_can_be_taken_away(
 def test_a_value_that_a_semicolon_silences_is_not_shown(outputs: list[list[Any]]) -> None:
     (table,) = outputs[10]
     assert table["data"]["text/plain"] == "nothing was compiled"
+
+
+def test_a_cell_that_awaits_is_refused_with_what_to_do_instead(outputs: list[list[Any]]) -> None:
+    (awaited,), (refused,), (wrong,) = outputs[11:]
+    assert awaited["data"]["text/plain"] == "'awaited'"
+    assert refused["text"].strip() == (
+        "UsageError: %%jitcount cannot run a cell that awaits; open `with jitcount.record() as "
+        "log:` in the cell, and end it with `log`"
+    )
+    assert wrong["ename"] == "SyntaxError"

@@ -243,6 +243,10 @@ FOREIGN = '{"name": "web"}'
         ),
         (["--compile-review"], "--compile-review needs --compile-budget=FILE, or compile_budget"),
         (
+            ["--compile-ledger=new.json", "--compile-budget=./new.json", "--compile-update"],
+            "new.json: is the budget's file, and --compile-ledger names it too: give it another",
+        ),
+        (
             ["--compile-target=tpu:v9"],
             (
                 "unknown target 'tpu:v9'; did you mean tpu:v4, tpu:v6e or tpu:v5p? "

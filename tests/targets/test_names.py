@@ -95,3 +95,9 @@ def test_a_size_that_is_too_small_for_the_program_says_so(name: str, has: int) -
     with pytest.raises(ValueError) as caught:  # noqa: PT011
         topology(parse(name), 8)
     assert str(caught.value) == f"it is sharded over 8 devices, and {name} has {has}"
+
+
+def test_what_is_no_name_is_refused() -> None:
+    with pytest.raises(TypeError) as caught:
+        parse(None)  # type: ignore[arg-type]
+    assert str(caught.value) == "a target is a name, as 'tpu:v5e'; it was given None"

@@ -52,7 +52,10 @@ def parse(name: str) -> Target:
 
     Raises:
         ValueError: there is no such target.
+        TypeError: it is no name.
     """
+    if not isinstance(name, str):
+        raise TypeError(f"a target is a name, as 'tpu:v5e'; it was given {name!r}")
     platform, _, rest = name.partition(":")
     if platform == Cpu.platform:
         return Target(name, Cpu())

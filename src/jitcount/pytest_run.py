@@ -6,6 +6,7 @@ holds. What only some runs want (a budget, targets, tables) is imported by those
 
 from __future__ import annotations
 
+import os
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -69,8 +70,10 @@ class Run:
             self._operations = Held(config, self._budget, named)
         except (FileError, ValueError, ImportError) as error:  # of a file, or of a target
             pytest.exit(str(error), 2)
+        # That of the one above pytest-xdist's workers, or the only one.
+        self._process = 0 if self._is_worker else os.getpid()
         self._told: dict[str, Callable[[], _Sent]] = {}
-        """By test, what its report brought, not yet written out."""
+        """By test, what it compiled, not yet written out."""
         self._found: dict[str, tuple[Compile, ...]] = {}
         self._counts: dict[str, Counts] = {}
         self._passed: dict[str, bool] = {}
@@ -139,18 +142,14 @@ class Run:
     def pytest_runtest_makereport(
         self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Generator[None, Any, Any]:
-        """Put what a test compiled into its report, which travels from a worker."""
+        """Keep what a test compiled; in another process, its report brings it here as text."""
         report = yield
         if call.when == "call":
-            report.jitcount = partial(self._sent, item)
+            if os.getpid() == self._process:
+                self._told[report.nodeid] = partial(self._sent, item)
+            else:  # a worker of pytest-xdist, or a fork of this process
+                report.jitcount = encode(self._sent(item)).decode()
         return report
-
-    @pytest.hookimpl(wrapper=True)
-    def pytest_report_to_serializable(self, report: Any) -> Generator[None, Any, Any]:
-        """Write it out in a report that travels, or that another plugin keeps."""
-        if callable(told := getattr(report, "jitcount", None)):
-            report.jitcount = encode(told()).decode()
-        return (yield)
 
     def _sent(self, item: pytest.Item) -> _Sent:
         log = log_of(item)
@@ -172,10 +171,8 @@ class Run:
         """Gather what the tests compiled, whichever worker ran them."""
         so_far = report.when == "setup" or self._passed.get(report.nodeid, False)
         self._passed[report.nodeid] = so_far and report.passed
-        told = getattr(report, "jitcount", None)
-        if not self._is_worker and told is not None:
-            is_text = isinstance(told, str)
-            self._told[report.nodeid] = partial(decode, told.encode(), _Sent) if is_text else told
+        if (sent := getattr(report, "jitcount", None)) is not None:
+            self._told[report.nodeid] = partial(decode, sent.encode(), _Sent)
 
     def _write_out(self) -> None:
         """Explain all that was compiled: at once that takes half, and no test waits for it."""
@@ -189,7 +186,7 @@ class Run:
     @property
     def _measured(self) -> dict[str, Counts]:
         """Of the tests that ran to their end, the counts: one that fails midway has only some."""
-        return {test: counts for test, counts in self._counts.items() if self._passed[test]}
+        return {test: counts for test, counts in self._counts.items() if self._passed.get(test)}
 
     def pytest_sessionfinish(self, exitstatus: int) -> None:
         """Write the files that were asked for; a worker says where its tests ran."""

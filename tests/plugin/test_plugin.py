@@ -300,37 +300,55 @@ def test_the_ledger_has_all_compiles_and_the_table_shows_the_costliest(project: 
     assert ledger["cases"]["test_it.py::test_quiet"] == {}
 
 
-KEEPS_REPORTS = """
-import json, sys
-
-def pytest_runtest_logreport(report):
-    if report.when == "call":
-        data = CONFIG.hook.pytest_report_to_serializable(config=CONFIG, report=report)
-        kept = json.loads(json.dumps(data))["jitcount"]
-        print([found["function"] for found in json.loads(kept)["compiles"]])
-
-def pytest_configure(config):
-    global CONFIG
-    CONFIG = config
+LOADED = """
+import sys
 
 def pytest_unconfigure():
-    shown = {"jitcount.show", "jitcount.pytest_failing", "jitcount.targets.names"}
-    print(sorted(shown & set(sys.modules)))
+    rare = {"jitcount.show", "jitcount.pytest_failing", "jitcount.targets.names"}
+    print(sorted(rare & set(sys.modules)))
 """
 
 
-def test_reports_can_be_kept_by_other_plugins_and_nothing_is_loaded_to_be_shown(
-    project: Project,
-) -> None:
-    """As pytest-reportlog does, before or after the plugin has seen them."""
-    project.write("conftest.py", KEEPS_REPORTS, head="")
+def test_a_run_that_shows_nothing_loads_no_tables(project: Project) -> None:
+    project.write("conftest.py", LOADED, head="")
     project.write("test_it.py", BUDGETED)
-    done = project.run("--compile-ledger=ledger.json", "-s")
+    done = project.run("--compile-ledger=ledger.json")
     assert (done.returncode, done.stderr) == (0, "")
-    printed = [line.lstrip(".") for line in done.stdout.splitlines()]
-    assert [line for line in printed if line.startswith("[")] == ["['step', 'step']", "[]", "[]"]
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+FORKS = """
+import json, os
+from _pytest.runner import runtestprotocol
+
+def pytest_runtest_protocol(item, nextitem):
+    hook, config = item.config.hook, item.config
+    reader, writer = os.pipe()
+    child = os.fork()
+    if not child:
+        for report in runtestprotocol(item, log=False, nextitem=nextitem):
+            kept = hook.pytest_report_to_serializable(config=config, report=report)
+            os.write(writer, json.dumps(kept).encode() + b"\\n")
+        os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader) as sent:
+        for line in sent:
+            report = hook.pytest_report_from_serializable(config=config, data=json.loads(line))
+            hook.pytest_runtest_logreport(report=report)
+    os.waitpid(child, 0)
+    return True
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")
+def test_what_a_fork_has_compiled_comes_with_its_report(project: Project) -> None:
+    """As pytest-forked does it: plain values travel."""
+    project.write("conftest.py", FORKS, head="")
+    project.write("test_it.py", BUDGETED)
+    done = project.run("--compile-ledger=ledger.json", "-W", "ignore:os.fork")
+    assert (done.returncode, done.stderr) == (0, "")
     cases = json.loads((project.root / "ledger.json").read_text())["cases"]
-    assert len(cases["test_it.py::test_step"]["compiles"]) == 2
+    assert [each["function"] for each in cases["test_it.py::test_step"]["compiles"]] == ["step"] * 2
 
 
 @pytest.mark.thorough

@@ -82,12 +82,17 @@ def ratios_in(by_name: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def verdict(ratio: dict[str, Any]) -> str:
-    """What is shown is what is judged: two digits. What is not known so well does not hold."""
+    """What is shown is what is judged: two digits. What is not known so well does not hold.
+
+    What passes its limit by more than it may be off is known well enough.
+    """
     if ratio["limit"] is None:
         return ""
-    if ratio["error"] > ratio.get("precision", PRECISION):
-        return f"NOT KNOWN, ±{2 * ratio['error']:.2f}"
-    return HOLDS if round(ratio["ratio"], 2) <= ratio["limit"] else "DOES NOT HOLD"
+    is_known = ratio["error"] <= ratio.get("precision", PRECISION)
+    least = ratio["ratio"] - (0.0 if is_known else 2 * ratio["error"])
+    if round(least, 2) > ratio["limit"]:
+        return "DOES NOT HOLD"
+    return HOLDS if is_known else f"NOT KNOWN, ±{2 * ratio['error']:.2f}"
 
 
 def _jobs(by_name: dict[str, Any]) -> list[Part]:

@@ -76,6 +76,8 @@ def test_shows_calls_compiles_and_ratios() -> None:
         (figures(PRECISION, ours=1.104), "ours 1.10 1.1 holds", 0),
         (figures(ours=1.106), "ours 1.11 1.1 DOES NOT HOLD", 1),
         (figures(0.01, ours=1.0), "ours 1.00 1.1 NOT KNOWN, ±0.02", 1),
+        (figures(0.01, ours=1.124), "ours 1.12 1.1 NOT KNOWN, ±0.02", 1),
+        (figures(0.01, ours=1.126), "ours 1.13 1.1 DOES NOT HOLD", 1),
     ],
 )
 def test_a_limit_that_does_not_hold_fails_the_run(

@@ -183,6 +183,9 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         from jitcount import pytest_plugin  # noqa: PLC0415
 
         pytest_plugin.begin(item)
+        if _holds_count(item):
+            # With all that a failure shows: pytest reads what it imports by what a test may mock.
+            from jitcount import pytest_markers  # noqa: F401, PLC0415
 
 
 @pytest.hookimpl(wrapper=True)

@@ -1,6 +1,6 @@
 """How a test fails over what it compiled, and what its report then shows.
 
-Tables and their words are loaded here: a run in which nothing fails does without them.
+Tables and their words are loaded here, for tests that hold a count, before they begin.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import sys
 from typing import TYPE_CHECKING, NoReturn
 
 import pytest
+import rich.cells  # noqa: F401 (what measures tables, not while a test has its way with imports)
 
 from jitcount import pytest_github
 from jitcount.explain.hotspots import is_first

@@ -6,8 +6,7 @@ holds. What only some runs want (a budget, targets, tables) is imported by those
 
 from __future__ import annotations
 
-import os
-from functools import partial
+from os import getpid  # at once: a test may put another one in its place
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -25,7 +24,7 @@ from jitcount.pytest_operations import Found, Held
 from jitcount.pytest_plugin import compiles_of, log_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Sequence
+    from collections.abc import Generator, Iterable, Sequence
     from pathlib import Path
 
     from jitcount.ledger.budget import Budget
@@ -71,9 +70,7 @@ class Run:
         except (FileError, ValueError, ImportError) as error:  # of a file, or of a target
             pytest.exit(str(error), 2)
         # That of the one above pytest-xdist's workers, or the only one.
-        self._process = 0 if self._is_worker else os.getpid()
-        self._told: dict[str, Callable[[], _Sent]] = {}
-        """By test, what it compiled, not yet written out."""
+        self._process = 0 if self._is_worker else getpid()
         self._found: dict[str, tuple[Compile, ...]] = {}
         self._counts: dict[str, Counts] = {}
         self._passed: dict[str, bool] = {}
@@ -145,20 +142,19 @@ class Run:
         """Keep what a test compiled; in another process, its report brings it here as text."""
         report = yield
         if call.when == "call":
-            if os.getpid() == self._process:
-                self._told[report.nodeid] = partial(self._sent, item)
+            is_isolated = self._config.pluginmanager.has_plugin("jitcount-isolation")
+            log = log_of(item)
+            sent = _Sent(
+                compiles_of(item),
+                self._counts_of(log),
+                self._operations.of(log.compiles),
+                is_isolated,
+            )
+            if getpid() == self._process:
+                self._keep(report.nodeid, sent)
             else:  # a worker of pytest-xdist, or a fork of this process
-                report.jitcount = encode(self._sent(item)).decode()
+                report.jitcount = encode(sent).decode()
         return report
-
-    def _sent(self, item: pytest.Item) -> _Sent:
-        log = log_of(item)
-        return _Sent(
-            compiles_of(item),
-            self._counts_of(log),
-            self._operations.of(log.compiles),
-            self._config.pluginmanager.has_plugin("jitcount-isolation"),
-        )
 
     def _counts_of(self, log: CompileLog) -> Counts:
         if not log.compiles:
@@ -171,17 +167,14 @@ class Run:
         """Gather what the tests compiled, whichever worker ran them."""
         so_far = report.when == "setup" or self._passed.get(report.nodeid, False)
         self._passed[report.nodeid] = so_far and report.passed
-        if (sent := getattr(report, "jitcount", None)) is not None:
-            self._told[report.nodeid] = partial(decode, sent.encode(), _Sent)
+        if not self._is_worker and (sent := getattr(report, "jitcount", None)) is not None:
+            self._keep(report.nodeid, decode(sent.encode(), _Sent))
 
-    def _write_out(self) -> None:
-        """Explain all that was compiled: at once that takes half, and no test waits for it."""
-        for test, told in self._told.items():
-            sent = told()
-            self._found[test] = sent.compiles
-            self._counts[test] = sent.counts
-            self._operations.found[test] = sent.operations
-            self._are_cleared |= sent.is_isolated
+    def _keep(self, test: str, sent: _Sent) -> None:
+        self._found[test] = sent.compiles
+        self._counts[test] = sent.counts
+        self._operations.found[test] = sent.operations
+        self._are_cleared |= sent.is_isolated
 
     @property
     def _measured(self) -> dict[str, Counts]:
@@ -197,7 +190,6 @@ class Run:
             return
         if not self._passed:
             return
-        self._write_out()
         try:
             if self._ledger:
                 self._write_ledger(self._ledger)

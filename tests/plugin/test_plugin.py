@@ -317,6 +317,46 @@ def test_a_run_that_shows_nothing_loads_no_tables(project: Project) -> None:
     assert done.stdout.splitlines()[-1] == "[]"
 
 
+MOCKED = """
+import os
+from pathlib import Path
+
+def test_first(compiles):
+    step(arr(2))
+
+@pytest.fixture
+def mocks(monkeypatch):
+    monkeypatch.setattr(Path, "read_bytes", lambda self: b"weights = 1")
+    monkeypatch.setattr(os, "getpid", None)
+    monkeypatch.setattr("sys.path", [])
+
+@pytest.mark.max_compiles(3)
+def test_marked(mocks):
+    step(arr(3))
+
+@pytest.mark.max_compiles(0)
+def test_refused(mocks):
+    step(arr(5))
+
+def test_asserts(mocks, compiles):
+    step(arr(4))
+    assert compiles.count() == 5
+"""
+
+
+def test_what_a_test_mocks_does_not_reach_how_it_is_judged(project: Project) -> None:
+    """pytest itself rewrites what is imported, and reads it by `Path.read_bytes`."""
+    project.write("test_it.py", MOCKED)
+    done = project.run("--compile-ledger=ledger.json")
+    assert (done.returncode, done.stderr) == (1, "")
+    refused, asserts = done.stdout.splitlines()[-3:-1]
+    assert refused.endswith("test_refused - Failed: 1 compile, at most 0: step, first call of step")
+    assert asserts.endswith("assert 1 == 5")
+    assert done.stdout.count(" compiles ----") == 2  # the sections
+    cases = json.loads((project.root / "ledger.json").read_text())["cases"]
+    assert [len(case["compiles"]) for case in cases.values()] == [1, 1, 1, 1]
+
+
 FORKS = """
 import json, os
 from _pytest.runner import runtestprotocol

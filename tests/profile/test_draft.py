@@ -50,7 +50,7 @@ def five_layers() -> tuple[CompileLog, list[weakref.ref[object]]]:
 
 
 def unread(log: CompileLog) -> int:
-    return sum(seen.profile.size for seen, _ in log._seen)
+    return sum(seen.profile.size for seen, *_ in log._seen)
 
 
 def test_a_log_that_was_not_read_keeps_no_array_and_no_function_alive() -> None:

@@ -153,6 +153,20 @@ def test_static_values_can_be_left_out(
     assert "_static.held" in text  # and where
 
 
+def test_what_was_asked_for_when_it_was_compiled_holds_when_it_is_shown(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with jitcount.record() as log:
+        with monkeypatch.context() as within:
+            within.setenv("JITCOUNT_REDACT", "1")
+            step(X, "hunter20"), step(X, "hunter21")
+        step(X, "hunter22")
+    assert [cause.after for found in log.compiles[1:] for cause in found.causes] == [
+        "<redacted>",
+        "'hunter22'",
+    ]
+
+
 def test_what_is_left_out_is_said_so() -> None:
     with jitcount.record(redact=True) as log:
         for rate in 0.25, 0.125, 0.0625, 0.03125:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from jitcount.explain.redacting import is_asked_for as is_redaction_asked_for
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -28,18 +30,21 @@ class CompileLog:
     def __init__(self, targets: Session | None = None, *, redact: bool = False) -> None:
         self._targets = targets
         self._redact = redact
-        self._seen: list[tuple[Observation, dict[str, OnTarget]]] = []
+        self._seen: list[tuple[Observation, dict[str, OnTarget], bool]] = []
+        """With what targets say, and whether the user's values are left out: as it is asked for
+        when the program is compiled, not when it is explained."""
+
         self._written: dict[int, Compile] = {}
 
     def add(self, observation: Observation) -> None:
         """Take one more compile; called from the thread that compiles."""
         on = self._targets.results_of(observation.portable) if self._targets else {}
-        self._seen.append((observation, on))
+        self._seen.append((observation, on, self._redact or is_redaction_asked_for()))
 
     def written(self, observation: Observation) -> Compile:
         """One of its compiles, as soon as it is there."""
         seen = reversed(list(enumerate(self._seen)))
-        number = next(number for number, (one, _) in seen if one is observation)
+        number = next(number for number, (one, *_) in seen if one is observation)
         return self.compiles[number]
 
     @property
@@ -50,7 +55,8 @@ class CompileLog:
             from jitcount.explain.explaining import explained  # noqa: PLC0415
         for number in range(len(self._written), len(self._seen)):
             # A thread, or a finalizer, that is in here too writes out the same.
-            written = explained(*self._seen[number], redact=self._redact)
+            seen, on, redact = self._seen[number]
+            written = explained(seen, on, redact=redact)
             self._written.setdefault(number, written)
         return tuple(self._written[number] for number in range(len(self._written)))
 
@@ -62,7 +68,7 @@ class CompileLog:
     def counts(self) -> dict[str, int]:
         """How often XLA compiled each function, in the order of their first compiles."""
         counts: dict[str, int] = {}
-        for seen, _ in tuple(self._seen):  # nothing is explained for a count
+        for seen, *_ in tuple(self._seen):  # nothing is explained for a count
             if not seen.from_disk:
                 counts[seen.function] = counts.get(seen.function, 0) + 1
         return counts
@@ -70,7 +76,7 @@ class CompileLog:
     @property
     def total_s(self) -> float:
         """How many seconds XLA and JAX took for what is counted."""
-        every = (seen for seen, _ in tuple(self._seen) if not seen.from_disk)
+        every = (seen for seen, *_ in tuple(self._seen) if not seen.from_disk)
         return sum(seen.trace_s + seen.lower_s + seen.compile_s for seen in every)
 
     def to_dicts(self) -> list[dict[str, Any]]:

@@ -87,12 +87,12 @@ def _begin_to_count(item: pytest.Item, counting: contextlib.ExitStack) -> None:
         is_repeat = isolation is not None and isolation.is_repeat(seen)
         (repeats if is_repeat else log).add(seen)
 
-    counting.callback(hub.forget, listener)
-    hub.listen(listener)
     run = item.config.pluginmanager.get_plugin("jitcount-run")
     if run is not None and run.holds_operations:  # where they come from is asked when they grow
-        counting.callback(hub.stop_profiling)
         hub.profile()
+        counting.callback(hub.stop_profiling)
+    counting.callback(hub.forget, listener)
+    hub.listen(listener)
     if targets := item.config.getoption("jitcount_targets"):
         from jitcount.recorder.record import record  # noqa: PLC0415 (the same)
 

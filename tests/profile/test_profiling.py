@@ -16,6 +16,7 @@ import pytest
 
 import jitcount
 from jitcount.explain.compile import Compile
+from jitcount.explain.hub import hub
 from jitcount.observe.call_site import CallSite, Sites
 from jitcount.profile.draft import Draft
 from jitcount.profile.origin import Origin
@@ -241,3 +242,42 @@ def test_a_guard_refuses_as_it_does_without_a_profile() -> None:
     with pytest.raises(jitcount.RecompileError), jitcount.record(profile=True), jitcount.freeze():
         jax.jit(lambda x: x - 5)(ONES)
     assert profiled(mixed, ONES).profile.notes == ()  # type: ignore[union-attr]
+
+
+INTERRUPTED = """
+import builtins, jax, numpy as np, jitcount
+from jitcount.explain.hub import hub
+
+imported = builtins.__import__
+
+def interrupted(name, *how):
+    if name == "jitcount.profile.sampling":
+        raise KeyboardInterrupt
+    return imported(name, *how)
+
+builtins.__import__ = interrupted
+try:
+    with jitcount.record(profile=True):
+        pass
+except KeyboardInterrupt:
+    print(hub.listeners, hub.profiler, hub._profiles_wanted)
+builtins.__import__ = imported
+with jitcount.record(profile=True) as log:
+    jax.jit(lambda x: x + 1)(np.ones(3))
+print(bool(log.compiles[0].lines))
+"""
+
+
+def test_ctrl_c_while_the_profiler_is_loaded_leaves_nothing_open() -> None:
+    done = python("-c", INTERRUPTED)
+    assert (done.stdout, done.stderr) == ("() None 0\nTrue\n", "")
+
+
+def test_the_profiler_is_there_before_the_first_compile_is_heard(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    there: list[bool] = []
+    monkeypatch.setattr(hub, "listen", lambda _: there.append(hub.profiler is not None))
+    with jitcount.record(profile=True):
+        pass
+    assert there == [True]

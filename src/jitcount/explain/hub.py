@@ -8,6 +8,7 @@ it ends.
 from __future__ import annotations
 
 import contextlib
+import logging
 import threading
 from typing import TYPE_CHECKING, Protocol
 
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     Listener = Callable[[Observation], None]
     Taker = Callable[[Portable], None]
     Excuse = Callable[[Observation], bool]
+
+_logger = logging.getLogger("jitcount")
 
 
 class Guard(Protocol):
@@ -105,22 +108,35 @@ class Hub:
             self.takers = tuple(one for one in self.takers if one is not taker)
             self.ear.attend()
 
+    def load_profiler(self) -> None:
+        """Import what profiles, which takes a while; nothing has begun that it could interrupt.
+
+        Its room is large, and takes more of JAX than most programs do: not for those without it.
+        """
+        try:
+            from jitcount.profile.profiler import Profiler  # noqa: PLC0415
+        except ImportError:  # a finalizer, in the midst of this import: it has no profile
+            _logger.debug("could not load the profiler", exc_info=True)
+            return
+        with self._changing:
+            if self._profiler is None:
+                self._profiler = Profiler()
+
     def profile(self) -> None:
         """Profile every compile, until `stop_profiling` was called as often."""
-        # Its room is large, and takes more of JAX than most programs do: not for those without it.
-        from jitcount.profile.profiler import Profiler  # noqa: PLC0415
-
+        self.load_profiler()
         with self._changing:
             self._profiles_wanted += 1
-            self.profiler = self._profiler = self._profiler or Profiler()
+            self.profiler = self._profiler
 
     def stop_profiling(self) -> None:
         """Profile no more, unless others want it."""
         with self._changing:
             self._profiles_wanted -= 1
-            if self._profiler is not None and not self._profiles_wanted:
-                self.profiler = None
-                self._profiler.rest()
+            if not self._profiles_wanted:
+                rested, self.profiler = self.profiler, None
+                if rested is not None:
+                    rested.rest()
 
     def new_history(self, programs: Iterable[Program] = ()) -> None:
         """Begin again as in a new process that has compiled these programs and no others."""

@@ -83,6 +83,8 @@ class record:  # noqa: N801 (reads as a verb where it is used, like `open`)
         self._open: Entered[tuple[Callable[[Observation], None], Session | None]] = Entered()
 
     def __enter__(self) -> CompileLog:
+        if self._profile:
+            hub.load_profiler()
         session = None
         if self._targets:
             # Compilers in processes of their own, and profiles from there: not for those without.
@@ -101,9 +103,9 @@ class record:  # noqa: N801 (reads as a verb where it is used, like `open`)
         if self._on_compile is not None:
             listener = Telling(log, self._on_compile)
         self._open.add((listener, session))
-        hub.listen(listener)
-        if self._profile:
+        if self._profile:  # before a compile is heard of that it could miss
             hub.profile()
+        hub.listen(listener)
         return log
 
     def __exit__(

@@ -25,7 +25,8 @@ def load(shell: Any) -> None:
             from IPython.core.error import UsageError  # noqa: PLC0415 (it is there)
 
             raise UsageError(f"%%jitcount takes nothing beside the cell below; {line.strip()!r}")
-        return _run(shell, _FIRST_LINE + cell)
+        # Another magic must be what the cell begins with.
+        return _run(shell, cell if cell.startswith("%%") else _FIRST_LINE + cell)
 
     from IPython.core import magic as magics  # noqa: PLC0415 (the same)
 

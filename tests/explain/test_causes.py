@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from typing import get_args
 
 from jitcount.explain.causes import AnyCause, Cause, Kind
+from jitcount.explain.causes.arrays import Shape
+from jitcount.observe.array_type import ArrayType
 
 
 def without_subclasses(kind: type[Cause]) -> Iterator[type[Cause]]:
@@ -19,3 +21,9 @@ def test_a_ledger_can_hold_every_cause() -> None:
 
 def test_every_kind_has_a_class() -> None:
     assert {cause.kind for cause in get_args(AnyCause)} == set(Kind)
+
+
+def test_a_dtype_that_changes_too_is_not_said_with_the_shape() -> None:
+    old, new = ArrayType("float32", (14,)), ArrayType("int32", ())
+    assert Shape("x", old, new).changed == ("shape of x", "[14] → []")
+    assert Shape("x", old, ArrayType("float32", ())).changed == ("x", "float32[14] → float32[]")

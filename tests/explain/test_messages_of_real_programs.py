@@ -205,13 +205,10 @@ def test_what_is_static_is_told_before_the_arrays_of_its_own() -> None:
     ]
     assert messages("static-self-of-two-objects", 1) == [
         (
+            "static argument self went from Learner(rate=0.1) to Learner(rate=0.2)",
             (
-                "static argument self is another Learner object, "
-                "and Learner has no __eq__ to say that they are equal"
-            ),
-            (
-                "give Learner __eq__ and __hash__ (a frozen dataclass has both), "
-                "or pass the same object as self"
+                "each Learner object has a program of its own: keep to a few of them, "
+                "or pass what differs as an array"
             ),
         )
     ]

@@ -37,6 +37,7 @@ step(np.ones(12, np.float32))
     "import asyncio\nawait asyncio.sleep(0, 'awaited')",
     "%%jitcount\nawait asyncio.sleep(0, 'not awaited')",
     "%%jitcount\nawait = 1",
+    "%%jitcount\n%%timeit -n1 -r1 -q\nstep(np.ones(13, np.float32))",
 ]
 
 
@@ -108,10 +109,15 @@ def test_a_value_that_a_semicolon_silences_is_not_shown(outputs: list[list[Any]]
 
 
 def test_a_cell_that_awaits_is_refused_with_what_to_do_instead(outputs: list[list[Any]]) -> None:
-    (awaited,), (refused,), (wrong,) = outputs[11:]
+    (awaited,), (refused,), (wrong,) = outputs[11:14]
     assert awaited["data"]["text/plain"] == "'awaited'"
     assert refused["text"].strip() == (
         "UsageError: %%jitcount cannot run a cell that awaits; open `with jitcount.record() as "
         "log:` in the cell, and end it with `log`"
     )
     assert wrong["ename"] == "SyntaxError"
+
+
+def test_another_magic_may_stand_below(outputs: list[list[Any]]) -> None:
+    (table,) = outputs[14]
+    assert shown(table)[-1].startswith("step | float32[13] | TIME | ")

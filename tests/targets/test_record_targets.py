@@ -16,6 +16,7 @@ import jitcount
 from jitcount.explain.compile import Compile
 from jitcount.explain.hub import hub
 from jitcount.ledger.files import decode, encode
+from jitcount.observe.observation import Observation
 from jitcount.recorder.log import CompileLog
 from tests.helpers import python
 
@@ -307,3 +308,11 @@ def test_a_sharded_program_is_sharded_over_as_many_devices() -> None:
     done = python("-c", SHARDED, env={"JAX_NUM_CPU_DEVICES": "8"})
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == [None, True, True]
+
+
+def test_a_program_whose_compile_was_under_way_says_so() -> None:
+    with jitcount.record(targets=["cpu"]) as log:
+        log.add(Observation(function="step"))
+    assert log.compiles[0].on["cpu"].error == (
+        "not carried over: the block began while it was being compiled"
+    )

@@ -23,6 +23,8 @@ class Portable:
 
     lowering: Lowering | None = None
     compilation: Compilation | None = None
+    reason: str = ""
+    """Why it cannot be compiled elsewhere, where that is known already."""
 
 
 @dataclass(slots=True, kw_only=True)

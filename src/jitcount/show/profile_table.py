@@ -55,7 +55,8 @@ def profile_tables(compiles: Sequence[Compile]) -> list[Part]:
             parts.append(Note(f"… and {times(len(rest), 'cheaper program')}, {_together(rest)}"))
         parts.append(Heading(f"What took longest over all {times(len(found), 'compile')}"))
         parts.append(_table(over_all(found), {}, "line"))
-    parts.append(Note(ESTIMATE))
+    if any(isinstance(part, Table) for part in parts):
+        parts.append(Note(ESTIMATE))
     return parts
 
 

@@ -61,6 +61,8 @@ def carry(portable: Portable, platform: str, *, keep_places: bool = False) -> Ca
     Raises:
         NotCarriedError: the reason why that cannot be.
     """
+    if portable.reason:
+        raise NotCarriedError(f"not carried over: {portable.reason}")
     lowering, compilation = portable.lowering, portable.compilation
     if compilation is None:
         raise NotCarriedError(

@@ -106,7 +106,7 @@ class Session:
             return {}
         with self._changed:
             if portable is None or id(portable) not in self._taken:
-                portable = Portable()
+                portable = Portable(reason="the block began while it was being compiled")
                 self.take(portable)
             return self._taken.pop(id(portable))
 
@@ -254,7 +254,8 @@ def _new_queue() -> SimpleQueue[_Awaited | None]:
 def _without_modules(portable: Portable) -> Portable:
     """What carrying needs: JAX would let go of the modules, and of the constants in them."""
     lowering, compilation = portable.lowering, portable.compilation
-    return Portable(
-        lowering and replace(lowering, module=None),
-        compilation and replace(compilation, module=None),
+    return replace(
+        portable,
+        lowering=lowering and replace(lowering, module=None),
+        compilation=compilation and replace(compilation, module=None),
     )

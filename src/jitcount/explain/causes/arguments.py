@@ -29,15 +29,29 @@ class NoEquality(TextCause, frozen=True, tag="static-argument/object"):
     """A static object that compares by identity."""
 
     kind: ClassVar = Kind.STATIC_ARGUMENT
-    sentence: ClassVar = (
-        "static argument {self.where} is another {self.type_name} object, "
-        "and {self.type_name} has no __eq__ to say that they are equal"
-    )
-    remedy: ClassVar = (
-        "give {self.type_name} __eq__ and __hash__ (a frozen dataclass has both), "
-        "or pass the same object as {self.where}"
-    )
     type_name: str
+
+    @property
+    def advice(self) -> str:
+        """Let equal ones be equal; what differs has a program of its own."""
+        if self.before == self.after:
+            equality = f"give {self.type_name} __eq__ and __hash__ (a frozen dataclass has both)"
+            return f"{equality}, or pass the same object as {self.where}"
+        own = f"each {self.type_name} object has a program of its own"
+        return f"{own}: keep to a few of them, or pass what differs as an array"
+
+    @property
+    def changed(self) -> tuple[str, str]:
+        """What the two are; of those that look the same there is a sentence only."""
+        if self.before == self.after:
+            return "", ""
+        return f"static argument {self.where}", f"{self.before} → {self.after}"
+
+    def __str__(self) -> str:
+        if self.before == self.after:
+            another = f"static argument {self.where} is another {self.type_name} object"
+            return f"{another}, and {self.type_name} has no __eq__ to say that they are equal"
+        return f"static argument {self.where} went from {self.before} to {self.after}"
 
 
 class StaticFunction(TextCause, frozen=True, tag="static-argument/function"):

@@ -47,6 +47,9 @@ class Shape(Cause, frozen=True, tag="shape"):
     def changed(self) -> tuple[str, str]:
         """The axis and its lengths, where there is one; else the whole shapes."""
         if len(self.axes) != 1:
+            if self.old.dtype != self.new.dtype:  # which is a cause of its own
+                shapes = (str(each).removeprefix(each.dtype) for each in (self.old, self.new))
+                return f"shape of {self.where}", " → ".join(shapes)
             return self.where, f"{self.before} → {self.after}"
         (axis,) = self.axes
         return f"axis {axis} of {self.where}", f"{self.old.shape[axis]} → {self.new.shape[axis]}"

@@ -25,58 +25,63 @@ class StaticValue(TextCause, frozen=True, tag="static-argument/value"):
         return f"each value of {place} has a program of its own: keep to a few of them"
 
 
-class NoEquality(TextCause, frozen=True, tag="static-argument/object"):
-    """A static object that compares by identity."""
+class Identity(TextCause, frozen=True):
+    """A static argument that is known by its identity: another one may look just the same."""
 
     kind: ClassVar = Kind.STATIC_ARGUMENT
-    type_name: str
+    subject: ClassVar = "static argument {self.where}"
+    sentence: ClassVar = "static argument {self.where} went from {self.before} to {self.after}"
+    sentence_if_alike: ClassVar = ""
+    remedy_if_alike: ClassVar = ""
+
+    @property
+    def _is_alike(self) -> bool:
+        return self.before == self.after
 
     @property
     def advice(self) -> str:
-        """Let equal ones be equal; what differs has a program of its own."""
-        if self.before == self.after:
-            equality = f"give {self.type_name} __eq__ and __hash__ (a frozen dataclass has both)"
-            return f"{equality}, or pass the same object as {self.where}"
-        own = f"each {self.type_name} object has a program of its own"
-        return f"{own}: keep to a few of them, or pass what differs as an array"
+        """What differs has a program of its own; what does not need not be another object."""
+        return (self.remedy_if_alike if self._is_alike else self.remedy).format(self=self)
 
     @property
     def changed(self) -> tuple[str, str]:
         """What the two are; of those that look the same there is a sentence only."""
-        if self.before == self.after:
-            return "", ""
-        return f"static argument {self.where}", f"{self.before} → {self.after}"
+        return ("", "") if self._is_alike else super().changed
 
     def __str__(self) -> str:
-        if self.before == self.after:
-            another = f"static argument {self.where} is another {self.type_name} object"
-            return f"{another}, and {self.type_name} has no __eq__ to say that they are equal"
-        return f"static argument {self.where} went from {self.before} to {self.after}"
+        return self.sentence_if_alike.format(self=self) if self._is_alike else super().__str__()
 
 
-class StaticFunction(TextCause, frozen=True, tag="static-argument/function"):
+class NoEquality(Identity, frozen=True, tag="static-argument/object"):
+    """A static object that compares by identity."""
+
+    remedy: ClassVar = (
+        "each {self.type_name} object has a program of its own: keep to a few of them, "
+        "or pass what differs as an array"
+    )
+    sentence_if_alike: ClassVar = (
+        "static argument {self.where} is another {self.type_name} object, "
+        "and {self.type_name} has no __eq__ to say that they are equal"
+    )
+    remedy_if_alike: ClassVar = (
+        "give {self.type_name} __eq__ and __hash__ (a frozen dataclass has both), "
+        "or pass the same object as {self.where}"
+    )
+    type_name: str
+
+
+class StaticFunction(Identity, frozen=True, tag="static-argument/function"):
     """A function that is passed as a static argument, or in one."""
 
-    kind: ClassVar = Kind.STATIC_ARGUMENT
-
-    @property
-    def advice(self) -> str:
-        """Make it once, where one line makes them all."""
-        if self.before == self.after:
-            return f"make the function that is passed as {self.where} once, outside of the loop"
-        return f"each function for {self.where} has a program of its own: keep to a few of them"
-
-    @property
-    def changed(self) -> tuple[str, str]:
-        """The two functions; of a new one at the same line there is a sentence only."""
-        if self.before == self.after:
-            return "", ""
-        return f"static argument {self.where}", f"{self.before} → {self.after}"
-
-    def __str__(self) -> str:
-        if self.before == self.after:
-            return f"static argument {self.where} is a new function object: {self.after}"
-        return f"static argument {self.where} went from {self.before} to {self.after}"
+    remedy: ClassVar = (
+        "each function for {self.where} has a program of its own: keep to a few of them"
+    )
+    sentence_if_alike: ClassVar = (
+        "static argument {self.where} is a new function object: {self.after}"
+    )
+    remedy_if_alike: ClassVar = (
+        "make the function that is passed as {self.where} once, outside of the loop"
+    )
 
 
 class StaticField(TextCause, frozen=True, tag="static-argument/field"):

@@ -57,5 +57,7 @@ def test_starting_without_jax(benchmark: BenchmarkFixture, tmp_path: Path) -> No
         "with": lambda: seconds_of_run(tmp_path),
         "without": lambda: seconds_of_run(tmp_path, "-p", "no:jitcount"),
     }
-    ratio = Ratio("a project without JAX / without the plugin", "with", "without", 1.05)
+    # A run takes a third of a second, and the system tells hundredths: that is known well enough
+    # for a limit so far from what is measured.
+    ratio = Ratio("a project without JAX / without the plugin", "with", "without", 1.05, 0.01)
     keep_ratios(benchmark, sides, [ratio], most=300)

@@ -17,7 +17,8 @@ from jitcount.explain.summing import in_a_line
 from jitcount.pytest_plugin import REFUSED, Refused, log_of
 from jitcount.show.expected import differences, in_short, surplus
 from jitcount.show.log_table import log_table
-from jitcount.show.parts import Note
+from jitcount.show.loops_shown import loop_sentence
+from jitcount.show.parts import Heading, Note
 from jitcount.show.terminal import render, width
 
 if TYPE_CHECKING:
@@ -49,11 +50,18 @@ def fail(  # noqa: PLR0913 (keywords, each of its own)
     """
     what = what or in_short(expected or {}, compiles)
     below = differences(rule, expected, compiles, for_first_calls)
-    refuse(item, Refused(what, surplus(expected, compiles)), below)
+    _refuse(item, Refused(what, surplus(expected, compiles)), below)
 
 
-def refuse(item: pytest.Item, refused: Refused, below: Sequence[Part]) -> NoReturn:
-    """Fail a test for a reason, with more about it below."""
+def fail_grown(item: pytest.Item, rule: str, what: str, programs: Sequence[Compile]) -> NoReturn:
+    """Fail a test whose programs have more operations than they may, with what is unrolled."""
+    below: list[Part] = [Heading(rule)]
+    below += [Note(loop_sentence(each.loops[0]), depth=1) for each in programs if each.loops]
+    below.append(Note("→ --compile-update puts what it has now into the budget", depth=1))
+    _refuse(item, Refused(what, programs), below)
+
+
+def _refuse(item: pytest.Item, refused: Refused, below: Sequence[Part]) -> NoReturn:
     item.stash[REFUSED] = refused
     pytest.fail(_rendered([Note(refused.what), *below]), pytrace=False)
 

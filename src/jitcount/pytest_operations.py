@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from jitcount.explain.compile import Compile
     from jitcount.ledger.budget import Budget
-    from jitcount.show.parts import Part
 
 
 class Found(msgspec.Struct, frozen=True):
@@ -61,10 +60,7 @@ class Held:
         changes = sizes.grown(item.nodeid, found.operations) if sizes is not None else {}
         if not changes:
             return
-        from jitcount.pytest_failing import refuse  # noqa: PLC0415 (a run that holds does without)
-        from jitcount.pytest_plugin import Refused  # noqa: PLC0415
-        from jitcount.show.loops_shown import loop_sentence  # noqa: PLC0415
-        from jitcount.show.parts import Heading, Note  # noqa: PLC0415
+        from jitcount.pytest_failing import fail_grown  # noqa: PLC0415 (it is there: a test is held)
 
         every = largest(compiles, with_eager=self._with_eager)
         programs = [every[name] for name in changes]
@@ -73,10 +69,7 @@ class Held:
             for each in programs
         )
         rule = f"{item.name} compiles a larger program than {self._name} has of it"
-        below: list[Part] = [Heading(rule)]
-        below += [Note(loop_sentence(each.loops[0]), depth=1) for each in programs if each.loops]
-        below.append(Note("→ --compile-update puts what it has now into the budget", depth=1))
-        refuse(item, Refused(what, programs), below)
+        fail_grown(item, rule, what, programs)
 
     def sizes(self, passed: Iterable[str]) -> Sizes | None:
         """What the tests that passed have, for a budget: of one platform."""

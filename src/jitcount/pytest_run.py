@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class _Sent(msgspec.Struct, frozen=True):
-    """What travels with a report; from a worker of pytest-xdist, as plain text."""
+    """What a test compiled; from another process it comes with the report, as plain text."""
 
     compiles: tuple[Compile, ...]
     """All of them, also those that are not held against the test."""

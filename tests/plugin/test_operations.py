@@ -132,6 +132,27 @@ def test_a_program_that_has_grown_fails_its_test_and_the_line_is_named(budgeted:
     assert int(found[2]) > 3 * before
 
 
+MOCKED = """
+
+@pytest.fixture(autouse=True)
+def mocks(request, monkeypatch):
+    if request.node.name == "test_step":
+        monkeypatch.setattr("sys.meta_path", [])
+"""
+
+
+def test_one_that_has_grown_fails_the_same_where_nothing_can_be_imported(
+    budgeted: Project,
+) -> None:
+    switch_on(budgeted)
+    warm = TESTS.replace("assert net", "jax.jit(jnp.tanh)(np.ones(4, np.float32))")
+    budgeted.write("test_it.py", f"import pytest, jax.numpy as jnp\n{warm}{MOCKED}", head="")
+    good(layers(budgeted, 4, "--compile-update"))
+    done = layers(budgeted, 16)
+    assert (done.returncode, done.stderr) == (1, "")
+    assert done.stdout.count("compiles a larger program than budget.json has of it") == 1
+
+
 @pytest.mark.thorough
 def test_one_that_has_grown_is_the_same_with_workers_and_where_it_is_only_looked_at(
     budgeted: Project,

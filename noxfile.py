@@ -147,7 +147,7 @@ def require_device(session: nox.Session, backend: Backend) -> None:
 def install(session: nox.Session, backend: Backend, *more: str) -> None:
     """Install jitcount and the test tools, then make sure that JAX has the backend."""
     session.install(requirement(backend, JAX), "-e", ".", *group("test"), *more)
-    session.run("python", "-m", "jitcount.suite.backend", backend.name, env=environment(backend))
+    session.run("python", "-m", "tools.backend", backend.name, env=environment(backend))
 
 
 def environment(backend: Backend) -> dict[str, str | None]:
@@ -253,7 +253,7 @@ def add_aot(backend: Backend) -> None:
         install_compilers(session, backend)
         env = environment(BACKENDS["cpu"])
         pages = ("tests/test_pages.py", "tests/test_examples.py")
-        tests = ("tests/targets", "tests/emulate", *pages)
+        tests = ("tests/_targets", "tests/_emulate", *pages)
         session.run("pytest", *tests, "-m", "aot", "-n2", *session.posargs, env=env)
         if not session.posargs:
             # What is compiled is run here, too, and its results are checked. What is sharded needs
@@ -334,7 +334,7 @@ def attack_as_if(session: nox.Session) -> None:
     """Run hundreds of random programs as if on a TPU and a GPU, exactly: the CPU's results."""
     install_compilers(session, BACKENDS["gpu"], BACKENDS["tpu"])
     env = environment(BACKENDS["cpu"]) | {"JITCOUNT_ATTACK": "full"}
-    tests = "tests/emulate/test_random_programs.py"
+    tests = "tests/_emulate/test_random_programs.py"
     session.run("pytest", tests, "-n2", "--dist=worksteal", *session.posargs, env=env)
 
 
@@ -459,7 +459,7 @@ def add_score(release: str, python: str) -> None:
         session.install(requirement(cpu, release), "-e", ".")
         RESULTS.mkdir(exist_ok=True)
         env = environment(cpu) | {"JAX_NUM_CPU_DEVICES": "2"}
-        command = ("python", "-m", "jitcount.suite.score", "--json", str(score_file(release)))
+        command = ("python", "-m", "tools.score", "--json", str(score_file(release)))
         session.run(*command, env=env)
 
     score_of_release.__doc__ = f"Score the causes that are found under JAX {release}."
@@ -477,7 +477,7 @@ def score(session: nox.Session) -> None:
     """Show how often the cause is right, jitcount's and JAX's own, on each release."""
     session.install("-e", ".")
     files = [str(score_file(release)) for release in RELEASES]
-    session.run("python", "-m", "jitcount.suite.score", "--join", *files)
+    session.run("python", "-m", "tools.score", "--join", *files)
 
 
 @nox.session(default=False, tags=["weekly"])
@@ -486,7 +486,7 @@ def faults(session: nox.Session) -> None:
     cpu = BACKENDS["cpu"]
     session.install(requirement(cpu, JAX), "-e", ".")
     env = environment(cpu) | {"JAX_NUM_CPU_DEVICES": "2"}
-    session.run("python", "-m", "jitcount.suite.faults", *session.posargs, env=env)
+    session.run("python", "-m", "tools.faults", *session.posargs, env=env)
 
 
 # More ways to run the same cases on one machine: arguments of the suite, and environment.
@@ -517,7 +517,7 @@ def seeds(session: nox.Session) -> None:
     cpu = BACKENDS["cpu"]
     session.install(requirement(cpu, JAX), "-e", ".")
     arguments = session.posargs or ["200"]
-    session.run("python", "-m", "jitcount.suite.seeds", *arguments, env=environment(cpu))
+    session.run("python", "-m", "tools.seeds", *arguments, env=environment(cpu))
 
 
 @nox.session(default=False)

@@ -20,10 +20,10 @@ import jax
 
 import jitcount
 from dear_lines import PROGRAMS, SQUARE, program
-from jitcount.targets.compiling import compilers
+from jitcount._targets.compilers import compilers
 
 if TYPE_CHECKING:
-    from jitcount.explain.compile import Compile
+    from jitcount._explain.compile import Compile
 
 WITHIN = 0.15
 """Of the compile: so far apart may the two shares be."""

@@ -11,8 +11,8 @@ import jax
 from jax.experimental import topologies
 from jax.sharding import SingleDeviceSharding
 
-from jitcount.targets import process
-from jitcount.targets.names import parse, topology
+from jitcount._targets import process
+from jitcount._targets.names import parse, topology
 
 if TYPE_CHECKING:
     from collections.abc import Callable

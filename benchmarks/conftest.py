@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from jitcount.ledger.environment import environment
+from jitcount._ledger.environment import environment
 from variants import VARIANTS
 
 if TYPE_CHECKING:

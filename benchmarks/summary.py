@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from jitcount.show.parts import Heading, Note, Part, Row, Seconds, Table, figures, words
-from jitcount.show.terminal import render
+from jitcount._show.parts import Heading, Note, Part, Row, Seconds, Table, figures, words
+from jitcount._show.terminal import render
 from ratios import PRECISION
 from variants import VARIANTS
 

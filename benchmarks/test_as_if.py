@@ -19,9 +19,9 @@ from jax import lax
 
 import jitcount
 from compilers import as_their_process, compile_for, seconds_with_children
-from jitcount.suite import transformer
-from jitcount.targets.installed import is_installed
-from jitcount.targets.names import parse
+from jitcount._suite import transformer
+from jitcount._targets.installed import is_installed
+from jitcount._targets.names import parse
 from ratios import Ratio, keep_ratios, seconds_for
 
 if TYPE_CHECKING:

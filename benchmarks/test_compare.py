@@ -1,4 +1,4 @@
-"""What it takes to compare six ledgers of five hundred cases, from files to text."""
+"""What it takes to compare_ledgers six ledgers of five hundred cases, from files to text."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from jitcount.ledger.comparison import compare
-from jitcount.ledger.environment import environment
-from jitcount.ledger.ledger import Ledger, read_ledger, write_ledger
-from jitcount.show.comparison_table import comparison_tables
-from jitcount.show.terminal import render
-from jitcount.suite.case import run_case
-from jitcount.suite.cases import CASES
+from jitcount._ledger.compare import compare_ledgers
+from jitcount._ledger.environment import environment
+from jitcount._ledger.ledger import Ledger, read_ledger, write_ledger
+from jitcount._show.comparison_table import comparison_tables
+from jitcount._show.terminal import render
+from jitcount._suite.case import run_case
+from jitcount._suite.cases import CASES
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,7 +36,7 @@ def test_comparing_ledgers(benchmark: BenchmarkFixture, tmp_path: Path) -> None:
 
     def job() -> str:
         ledgers = {path.stem: read_ledger(path) for path in paths}
-        return render(comparison_tables(compare(ledgers)))
+        return render(comparison_tables(compare_ledgers(ledgers)))
 
     text = benchmark.pedantic(job, rounds=5, warmup_rounds=1)
     assert text.startswith("0 differences in 500 cases in 6 ledgers\n")

@@ -20,8 +20,8 @@ import msgspec
 import pytest
 
 import jitcount
-from jitcount.explain.hub import hub
-from jitcount.observe.measuring import MOST_WAITING
+from jitcount._observe.in_flight import MOST_WAITING
+from jitcount._registry import hub
 from ratios import Ratio, keep_ratios, seconds_for
 from variants import array
 

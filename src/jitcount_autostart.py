@@ -40,10 +40,10 @@ def start() -> None:
 
 
 def _count() -> None:
-    if "jitcount.commands.run" in sys.modules:  # it counts by itself
+    if "jitcount._cli.run" in sys.modules:  # it counts by itself
         return
     try:
-        from jitcount.commands.summary import Summary  # noqa: PLC0415 (it imports JAX)
+        from jitcount._cli.summary import Summary  # noqa: PLC0415 (it imports JAX)
 
         _summaries.append(Summary())
     except KeyboardInterrupt:

@@ -1,7 +1,7 @@
 """The door of the pytest plugin: pytest loads this file in every project, so it imports nothing.
 
-What it asks for is done in `jitcount.pytest_plugin`, which is imported when a test, an option or an
-ini value wants it. Neither imports JAX before the tests do.
+What it asks for is done in `jitcount._pytest.plugin`, imported when a test, an option or an ini
+value wants it. Neither imports JAX before the tests do.
 """
 
 from __future__ import annotations
@@ -109,17 +109,17 @@ def pytest_configure(config: pytest.Config) -> None:
             raise pytest.UsageError(f"{name}: {error}; it can be true or false") from None
     config.option.jitcount_show = _shown(config)
     if config.getoption("jitcount_as_if"):
-        from jitcount.pytest_as_if import AsIf  # noqa: PLC0415 (the same)
+        from jitcount._pytest.as_if import AsIf  # noqa: PLC0415 (the same)
 
         config.pluginmanager.register(AsIf(config), "jitcount-as-if")
     if os.environ.get("GITHUB_ACTIONS") == "true" and not hasattr(config, "workerinput"):
-        from jitcount.pytest_github import Github  # noqa: PLC0415 (the same)
+        from jitcount._pytest.github import Github  # noqa: PLC0415 (the same)
 
         config.pluginmanager.register(Github(config), "jitcount-github")
     options = ("show", "ledger", "budget", "update", "review", "targets")
     wanted = any(config.getoption(f"jitcount_{name}") for name in options)
     if wanted or config.getini("compile_budget"):
-        from jitcount.pytest_run import Run  # noqa: PLC0415 (who wants none pays nothing)
+        from jitcount._pytest.run import Run  # noqa: PLC0415 (who wants none pays nothing)
 
         config.pluginmanager.register(Run(config), "jitcount-run")
 
@@ -162,7 +162,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     if _isolation(config) == "none" or config.getoption("collectonly"):
         return
     if any(map(_holds_count, session.items)):
-        from jitcount.pytest_isolation import Isolation  # noqa: PLC0415 (who wants none pays nothing)
+        from jitcount._pytest.isolation import Isolation  # noqa: PLC0415 (who wants none pays nothing)
 
         isolation = Isolation(session.items, _holds_count)
         config.pluginmanager.register(isolation, "jitcount-isolation")
@@ -171,21 +171,21 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 @pytest.fixture
 def compiles(request: pytest.FixtureRequest) -> Any:
     """A log of what the test's call phase compiles: `jitcount.CompileLog`."""
-    from jitcount import pytest_plugin  # noqa: PLC0415
+    from jitcount._pytest import plugin  # noqa: PLC0415
 
-    return pytest_plugin.log_of(request.node)
+    return plugin.log_of(request.node)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Before the fixtures, one of which is its log: a rerun is counted anew."""
     if _is_counted(item):
-        from jitcount import pytest_plugin  # noqa: PLC0415
+        from jitcount._pytest import plugin  # noqa: PLC0415
 
-        pytest_plugin.begin(item)
+        plugin.begin(item)
         if _holds_count(item):
             # With all that a failure shows: pytest reads what it imports by what a test may mock.
-            from jitcount import pytest_markers  # noqa: F401, PLC0415
+            from jitcount._pytest import markers  # noqa: F401, PLC0415
 
 
 @pytest.hookimpl(wrapper=True)
@@ -193,21 +193,21 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     """Count what the test itself compiles."""
     if not _is_counted(item):
         return (yield)
-    from jitcount import pytest_plugin  # noqa: PLC0415
+    from jitcount._pytest import plugin  # noqa: PLC0415
 
     is_marked = _is_marked(item)
     try:
         if is_marked:
-            from jitcount import pytest_markers  # noqa: PLC0415
+            from jitcount._pytest import markers  # noqa: PLC0415
 
-            pytest_markers.require_usable(item)
-        with pytest_plugin.counted(item):
+            markers.require_usable(item)
+        with plugin.counted(item):
             result = yield
     finally:
-        pytest_plugin.note_costs(item)
-    pytest_plugin.require_counted(item)
+        plugin.note_costs(item)
+    plugin.require_counted(item)
     if is_marked:
-        pytest_markers.check(item)
+        markers.check(item)
     run = item.config.pluginmanager.get_plugin("jitcount-run")
     if run is not None:
         run.check(item)
@@ -221,7 +221,7 @@ def pytest_runtest_makereport(
     """Show with a failed test that holds a count what it compiled."""
     report = yield
     if call.when == "call" and report.failed and _holds_count(item):
-        from jitcount import pytest_failing  # noqa: PLC0415
+        from jitcount._pytest import failing  # noqa: PLC0415
 
-        pytest_failing.report_failure(item, report)
+        failing.report_failure(item, report)
     return report

@@ -10,9 +10,9 @@ import pytest
 from jaxlib import xla_client
 
 from jitcount._jax import executables
-from jitcount.ledger.environment import environment
-from jitcount.targets.installed import is_installed
-from jitcount.targets.names import parse
+from jitcount._ledger.environment import environment
+from jitcount._targets.installed import is_installed
+from jitcount._targets.names import parse
 
 for _name in ("COLUMNS", "FORCE_COLOR", "GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY"):
     os.environ.pop(_name, None)  # what is tested is not told of where the tests run

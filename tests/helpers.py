@@ -22,15 +22,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from jitcount.explain.compile import Compile
-from jitcount.explain.hub import hub
-from jitcount.observe.call_site import CallSite
+from jitcount._explain.compile import Compile
+from jitcount._observe.call_site import CallSite
+from jitcount._registry import hub
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from jitcount.observe.observation import Observation
-    from jitcount.observe.program import Program
+    from jitcount._observe.in_flight import Observation
+    from jitcount._observe.program import Program
 
     Environment = Mapping[str, str | None]
 

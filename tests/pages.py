@@ -22,7 +22,7 @@ from pathlib import Path
 
 import jax
 
-from jitcount.explain.hub import hub
+from jitcount._registry import hub
 from tests.helpers import ROOT, python
 
 README = ROOT / "README.md"

@@ -148,11 +148,11 @@ def test_a_module_of_ours_that_imports_jax_is_there_before_anyone_is_called() ->
 from jitcount._after_jax import after_import_of_jax
 
 def use():
-    from jitcount.explain.hub import hub
+    from jitcount._registry import hub
     print("called, and there is", type(hub).__name__)
 
 after_import_of_jax(use)
-import jitcount.explain.hub
+import jitcount._registry
 """,
     )
     assert (done.stdout, done.stderr) == ("called, and there is Hub\n", "")

@@ -76,7 +76,7 @@ def test_a_program_without_jax_is_left_alone(start: Path) -> None:
 
 @pytest.mark.parametrize(
     "before",
-    ["", "import jitcount", "from jitcount import record", "import jitcount.observe.values"],
+    ["", "import jitcount", "from jitcount import record", "import jitcount._observe.values"],
 )
 def test_the_table_is_shown_once_whoever_imports_jax(start: Path, before: str) -> None:
     done = run(start, "1", before + PROGRAM)
@@ -92,7 +92,7 @@ def test_what_comes_at_the_end_is_counted_and_a_command_of_ours_tells_by_itself(
     program = "import atexit\natexit.register(lambda: jax.jit(lambda: 1)())" + PROGRAM
     assert run(start, "1", program).stderr.startswith("2 compiles in ")
     (start / "other.py").write_text(program)
-    whole = "import sys; from jitcount.cli import main; sys.exit(main(['run', 'other.py']))"
+    whole = "import sys; from jitcount._cli.main import main; sys.exit(main(['run', 'other.py']))"
     assert run(start, "1", whole).stderr.count("2 compiles in ") == 1
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import jitcount
-from jitcount.targets.installed import PLUGINS
+from jitcount._targets.installed import PLUGINS
 from tests.helpers import ROOT, Finished, python
 
 SOURCE = Path(jitcount.__file__).parent
@@ -47,8 +47,8 @@ def test_importing_loads_no_library_that_only_printing_needs() -> None:
         "jitcount",
         "jitcount_pytest",
         "jitcount_autostart",
-        "jitcount.observe.call_site",
-        "jitcount.ledger.environment",
+        "jitcount._observe.call_site",
+        "jitcount._ledger.environment",
     ],
 )
 def test_importing_does_not_import_jax(module: str) -> None:
@@ -59,7 +59,7 @@ def test_importing_does_not_import_jax(module: str) -> None:
 def test_what_runs_before_the_users_program_does_not_import_numpy_either() -> None:
     done = run(
         "import sys, jitcount_autostart, jitcount_pytest\n"
-        "import jitcount.commands.run, jitcount.pytest_run, jitcount.pytest_isolation\n"
+        "import jitcount._cli.run, jitcount._pytest.run, jitcount._pytest.isolation\n"
         "print(sorted({'jax', 'ml_dtypes', 'numpy', 'rich'} & set(sys.modules)))"
     )
     assert (done.stdout, done.stderr) == ("[]\n", "")
@@ -70,7 +70,7 @@ def test_what_few_want_is_not_imported_by_those_who_do_not() -> None:
         "import sys, numpy, jax, jitcount\n"
         "with jitcount.record() as log: jax.jit(lambda x: x + 1)(numpy.ones(3))\n"
         "assert log.compiles[0].causes\n"
-        "rare = ('jitcount.profile.profiler', 'jitcount.targets.session', 'jitcount.show')\n"
+        "rare = ('jitcount._profile.profiler', 'jitcount._targets.session', 'jitcount._show')\n"
         "print([name for name in sys.modules if name.startswith(rare)])"
     )
     assert (done.stdout, done.stderr) == ("[]\n", "")
@@ -154,7 +154,7 @@ except jitcount.RecompileError as error:
         "import jitcount; import jax.numpy; import jax",
         "import jitcount, importlib.util; importlib.util.find_spec('jax'); import jax",
         "from jitcount import freeze; import jax, jitcount",
-        "import jitcount.observe.values, jax; jitcount.record",
+        "import jitcount._observe.values, jax; jitcount.record",
     ],
 )
 def test_what_is_compiled_after_the_import_is_known_later(imports: str) -> None:

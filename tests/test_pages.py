@@ -7,9 +7,9 @@ import jax
 import pytest
 import yaml
 
-from jitcount.explain.causes import Kind
-from jitcount.ledger.environment import environment
-from jitcount.targets.chips import CHIPS
+from jitcount._explain.causes import Kind
+from jitcount._ledger.environment import environment
+from jitcount._targets.chips import CHIPS
 from tests.helpers import ROOT, sessions
 from tests.pages import PAGES, Example, examples_in, printed_by, without_figures
 

@@ -39,7 +39,8 @@ def rooms_in(page: str) -> list[str]:
 
 def rooms_on_a_line(line: str) -> list[str]:
     """The rooms that data goes through in a line of the picture, one after the other."""
-    return [word for word in re.findall(r"\b\w+\b", line.partition(":")[0]) if word in ROOMS]
+    words = re.findall(r"\b\w+\b", line.partition(":")[0])
+    return [f"_{word}" for word in words if f"_{word}" in ROOMS]
 
 
 ROOMS = rooms_in(PAGE)
@@ -52,20 +53,20 @@ def test_the_table_has_every_room_once_and_no_other() -> None:
 def test_the_picture_goes_from_left_to_right() -> None:
     (picture,) = re.findall(r"^```text\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
     first, second = map(rooms_on_a_line, picture.splitlines())
-    assert first == ["observe", "explain", "recorder", "ledger", "show"]
+    assert first == ["_observe", "_explain", "_record", "_ledger", "_show"]
     assert first == sorted(first, key=ROOMS.index)
-    assert second == ["targets"]
+    assert second == ["_targets"]
 
 
 # --- Who may import whom --------------------------------------------------------------------------
 
 DOORS = {
-    ("recorder/log.py", "show"): "print(log) needs a table",
-    ("explain/compile.py", "show"): "a notebook shows a compile",
-    ("ledger/compared.py", "show"): "a notebook shows a comparison",
-    ("emulate/result.py", "show"): "print(emulation) needs one too",
-    ("emulate/shares.py", "show"): "the same",
-    ("recorder/record.py", "show"): "who waits for a target's compiler may want a progress bar",
+    ("_record/log.py", "_show"): "print(log) needs a table",
+    ("_explain/compile.py", "_show"): "a notebook shows a compile",
+    ("_ledger/comparison.py", "_show"): "a notebook shows a comparison",
+    ("_emulate/result.py", "_show"): "print(emulation) needs one too",
+    ("_emulate/error.py", "_show"): "the same",
+    ("_record/record.py", "_show"): "who waits for a target's compiler may want a progress bar",
 }
 
 
@@ -97,15 +98,15 @@ def test_each_room_knows_only_those_to_its_left() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "from jitcount.show.terminal import render",
-        "from jitcount import show",
-        "import jitcount.show.terminal",
-        "def f():\n    from jitcount.show import terminal",
+        "from jitcount._show.terminal import render",
+        "from jitcount import _show",
+        "import jitcount._show.terminal",
+        "def f():\n    from jitcount._show import terminal",
     ],
 )
 def test_an_import_from_the_right_is_found(text: str) -> None:
-    assert to_the_right("observe/program.py", text) == {("observe/program.py", "show")}
-    assert to_the_right("suite/score.py", text) == set()
+    assert to_the_right("_observe/program.py", text) == {("_observe/program.py", "_show")}
+    assert to_the_right("_suite/case.py", text) == set()
 
 
 # --- Who may know what is JAX's own ---------------------------------------------------------------
@@ -130,12 +131,11 @@ PRIVATE_TEXTS = (
 
 # What stands outside of `_jax/` all the same, and why it may.
 EXCEPTIONS = {
-    ("ledger/environment.py", "text jaxlib"): "the name of a distribution, whose version is kept",
-    ("observe/arguments.py", ".static_argnames"): "a field of our own UserCall",
-    ("observe/arguments.py", ".static_argnums"): "a field of our own UserCall",
-    ("observe/wrappers.py", ".static_argnums"): "a field of our own JitCall",
-    ("observe/wrappers.py", ".f_locals"): "other libraries' frames, each known by its name",
-    ("suite/score.py", "logger jax"): "the score reads what JAX explains to its users",
+    ("_ledger/environment.py", "text jaxlib"): "the name of a distribution, whose version is kept",
+    ("_observe/arguments.py", ".static_argnames"): "a field of our own UserCall",
+    ("_observe/arguments.py", ".static_argnums"): "a field of our own UserCall",
+    ("_observe/wrappers.py", ".static_argnums"): "a field of our own JitCall",
+    ("_observe/wrappers.py", ".f_locals"): "other libraries' frames, each known by its name",
 }
 
 

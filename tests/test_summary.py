@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jitcount.show.terminal import render
+from jitcount._show.terminal import render
 from ratios import PRECISION, _one_round, error_of
 from summary import LEGEND, main, summary
 

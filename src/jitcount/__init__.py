@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any
 from jitcount._after_jax import after_import_of_jax
 
 if TYPE_CHECKING:
-    from jitcount.emulate.as_if import as_if
-    from jitcount.emulate.result import Emulation
-    from jitcount.explain.causes import Cause
-    from jitcount.explain.compile import Compile
-    from jitcount.ledger.comparing import compare
-    from jitcount.problem import cache_independent_count
-    from jitcount.recorder.guard import RecompileError, freeze, max_compiles
-    from jitcount.recorder.log import CompileLog
-    from jitcount.recorder.record import record
+    from jitcount._emulate.as_if import as_if
+    from jitcount._emulate.result import Emulation
+    from jitcount._explain.causes import Cause
+    from jitcount._explain.compile import Compile
+    from jitcount._ledger.compare import compare
+    from jitcount._problem import cache_independent_count
+    from jitcount._record.guard import RecompileError, freeze, max_compiles
+    from jitcount._record.log import CompileLog
+    from jitcount._record.record import record
 
     __version__: str
 
@@ -41,23 +41,23 @@ __all__ = [
 
 # Where each name is; what type checkers and editors read stands above, and a test compares.
 _HOMES = {
-    "Cause": "explain.causes",
-    "Compile": "explain.compile",
-    "CompileLog": "recorder.log",
-    "Emulation": "emulate.result",
-    "RecompileError": "recorder.guard",
-    "as_if": "emulate.as_if",
-    "cache_independent_count": "problem",
-    "compare": "ledger.comparing",
-    "freeze": "recorder.guard",
-    "max_compiles": "recorder.guard",
-    "record": "recorder.record",
+    "Cause": "_explain.causes",
+    "Compile": "_explain.compile",
+    "CompileLog": "_record.log",
+    "Emulation": "_emulate.result",
+    "RecompileError": "_record.guard",
+    "as_if": "_emulate.as_if",
+    "cache_independent_count": "_problem",
+    "compare": "_ledger.compare",
+    "freeze": "_record.guard",
+    "max_compiles": "_record.guard",
+    "record": "_record.record",
 }
 
 
 def _listen() -> None:
     """Start to listen to JAX, which this imports."""
-    importlib.import_module("jitcount.explain.hub")
+    importlib.import_module("jitcount._registry")
 
 
 if not TYPE_CHECKING:  # a type checker would take every misspelt name for one of these
@@ -80,14 +80,14 @@ def __dir__() -> list[str]:
 
 def load_ipython_extension(shell: Any) -> None:
     """``%load_ext jitcount``: adds ``%%jitcount``, which shows what a cell compiles."""
-    from jitcount.notebook import load  # noqa: PLC0415
+    from jitcount._notebook import load  # noqa: PLC0415
 
     load(shell)
 
 
 def unload_ipython_extension(shell: Any) -> None:
     """``%unload_ext jitcount``."""
-    from jitcount.notebook import unload  # noqa: PLC0415
+    from jitcount._notebook import unload  # noqa: PLC0415
 
     unload(shell)
 

@@ -2,7 +2,7 @@
 
 import sys
 
-from jitcount.cli import main
+from jitcount._cli.main import main
 
 if __name__ == "__main__":
     sys.exit(main())

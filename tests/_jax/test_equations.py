@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax._src import source_info_util
 
-from jitcount._jax.equations import as_written, constants, equations
+from jitcount._jax.jaxprs import as_written, constants, equations
 
 X = np.ones(4, np.float32)
 HERE = __file__

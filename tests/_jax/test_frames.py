@@ -13,15 +13,8 @@ import pytest
 from jax import monitoring
 
 from jitcount._jax import frames, options
-from jitcount._jax.events import (
-    COMPILE,
-    COMPILE_LOGGER,
-    LOWER,
-    TRACE,
-    avals_in,
-    unregister,
-)
-from jitcount.observe.values import signature_of
+from jitcount._jax.events import COMPILE, COMPILE_LOGGER, LOWER, TRACE, avals_in, unregister
+from jitcount._observe.values import signature_of
 
 X = np.ones(3, np.float32)
 

@@ -9,7 +9,7 @@ import pytest
 from jax.experimental import io_callback
 
 from jitcount._jax.jaxprs import Callback, Source, callbacks, source_of
-from jitcount.observe.call_site import sites_in
+from jitcount._observe.call_site import sites_in
 
 X = np.ones(3, np.float32)
 

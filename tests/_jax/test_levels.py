@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jitcount._jax import levels
+from jitcount._jax import jaxprs
 
 X = np.ones((3, 3), np.float32)
 
@@ -30,9 +30,9 @@ def test_a_stack_ends_at_the_line_that_made_the_equation_and_is_one_object() -> 
             x = x + 1
         return x
 
-    equations = levels.equations_in(traced(f).jaxpr)
+    equations = jaxprs.equations_in(traced(f).jaxpr)
     assert named(equations) == ["add"] * 3
-    stacks = levels.Stacks()
+    stacks = jaxprs.Stacks()
     found = [stacks.of(equation) for equation in equations]
     codes = [code for code, _ in found[0]]
     assert f.__code__ in codes
@@ -47,12 +47,12 @@ def test_without_a_traceback_a_stack_is_empty() -> None:
     class Nothing:
         source_info = None
 
-    assert levels.Stacks().of(Nothing()) == ()
+    assert jaxprs.Stacks().of(Nothing()) == ()
 
 
 def test_a_backward_pass_is_known_by_its_name_stack() -> None:
     jaxpr = traced(jax.grad(lambda x: jnp.sin(x).sum()))
-    found = {each.primitive.name: levels.is_backward(each) for each in jaxpr.jaxpr.eqns}
+    found = {each.primitive.name: jaxprs.is_backward(each) for each in jaxpr.jaxpr.eqns}
     assert found["cos"] is False
     assert found["mul"] is True
 
@@ -70,21 +70,21 @@ def test_a_backward_pass_is_known_by_its_name_stack() -> None:
     ],
 )
 def test_the_bodies_of_an_equation(f: Any, bodies: int) -> None:
-    equations = levels.equations_in(traced(f).jaxpr)
-    assert max(len(list(levels.inner_jaxprs(equation))) for equation in equations) == bodies
+    equations = jaxprs.equations_in(traced(f).jaxpr)
+    assert max(len(list(jaxprs.inner_jaxprs(equation))) for equation in equations) == bodies
 
 
 def test_calls_are_known_by_their_names_and_have_a_body() -> None:
     for f in (jax.jit(lambda x: x + 1), jax.checkpoint(lambda x: x + 1)):
-        (equation,) = levels.equations_in(traced(lambda x, f=f: f(x)).jaxpr)
-        assert equation.primitive.name in levels.CALLS
-        assert named(levels.equations_in(levels.body_of(equation).jaxpr)) == ["add"]
-        assert levels.weight(equation, {}) == 1
+        (equation,) = jaxprs.equations_in(traced(lambda x, f=f: f(x)).jaxpr)
+        assert equation.primitive.name in jaxprs.CALLS
+        assert named(jaxprs.equations_in(jaxprs.body_of(equation).jaxpr)) == ["add"]
+        assert jaxprs.weight(equation, {}) == 1
 
 
 def test_a_number_that_was_written_there_is_a_literal() -> None:
-    (equation,) = levels.equations_in(traced(lambda x: x * 2).jaxpr)
-    assert [levels.is_literal(each) for each in equation.invars] == [False, True]
+    (equation,) = jaxprs.equations_in(traced(lambda x: x * 2).jaxpr)
+    assert [jaxprs.is_literal(each) for each in equation.invars] == [False, True]
 
 
 def test_an_equation_does_again_what_it_did() -> None:
@@ -94,9 +94,9 @@ def test_an_equation_does_again_what_it_did() -> None:
     values: dict[Any, Any] = {}
     jaxpr = traced(f).jaxpr
     values.update(zip(jaxpr.invars, [X], strict=True))
-    for equation in levels.equations_in(jaxpr):
-        given = [each.val if levels.is_literal(each) else values[each] for each in equation.invars]
-        values.update(zip(equation.outvars, levels.evaluate(equation, given), strict=True))
+    for equation in jaxprs.equations_in(jaxpr):
+        given = [each.val if jaxprs.is_literal(each) else values[each] for each in equation.invars]
+        values.update(zip(equation.outvars, jaxprs.evaluate(equation, given), strict=True))
     for one, other in zip((values[each] for each in jaxpr.outvars), f(X), strict=True):
         np.testing.assert_array_equal(one, other)
 
@@ -106,6 +106,6 @@ def test_what_does_more_than_compute_is_known() -> None:
         jax.debug.print("{}", x)
         return x + 1
 
-    effects = {each.primitive.name: levels.has_effects(each) for each in traced(f).jaxpr.eqns}
+    effects = {each.primitive.name: jaxprs.has_effects(each) for each in traced(f).jaxpr.eqns}
     assert effects.pop("add") is False
     assert list(effects.values()) == [True]

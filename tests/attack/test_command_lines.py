@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from jitcount.commands.arguments import parse
+from jitcount._cli.arguments import parse
 from tests.attack.mutations import called, chance, mutated_line, numbers
 from tests.helpers import python
 

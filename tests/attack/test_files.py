@@ -7,17 +7,16 @@ from typing import Any
 import msgspec
 import pytest
 
-from jitcount.cli import main
-from jitcount.ledger import files
-from jitcount.ledger.budget import Budget, read_budget
-from jitcount.ledger.environment import environment
-from jitcount.ledger.files import FileError
-from jitcount.ledger.ledger import Ledger
-from jitcount.ledger.sizes import Sizes
-from jitcount.observe.call_site import CallSite
-from jitcount.suite.case import run_case
-from jitcount.suite.cases import CASES
-from jitcount.targets.result import LeftOut, OnTarget
+from jitcount._cli.main import main
+from jitcount._ledger import files
+from jitcount._ledger.budget import Budget, Sizes, read_budget
+from jitcount._ledger.environment import environment
+from jitcount._ledger.files import FileError
+from jitcount._ledger.ledger import Ledger
+from jitcount._observe.call_site import CallSite
+from jitcount._suite.case import run_case
+from jitcount._suite.cases import CASES
+from jitcount._targets.result import LeftOut, OnTarget
 from tests.attack.mutations import called, chance, damaged, numbers
 
 LEDGERS = numbers(full=3500, few=60, chunks=14)

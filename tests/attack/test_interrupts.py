@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import jitcount
-from jitcount.ledger.budget import read_budget
-from jitcount.ledger.ledger import read_ledger
+from jitcount._ledger.budget import read_budget
+from jitcount._ledger.ledger import read_ledger
 from tests.attack.mutations import IS_FULL, called, chance, numbers
 from tests.helpers import STEP, Finished, running
 

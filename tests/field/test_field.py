@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from jitcount.explain.compile import Compile
-from jitcount.ledger.ledger import read_ledger
+from jitcount._explain.compile import Compile
+from jitcount._ledger.ledger import read_ledger
 from tests.helpers import jitcount, python
 
 PROGRAMS = Path(__file__).parent / "programs"

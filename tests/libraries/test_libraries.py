@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import jitcount
-from jitcount.explain.hub import hub
+from jitcount._registry import hub
 
 equinox = pytest.importorskip("equinox")
 haiku = pytest.importorskip("haiku")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from jitcount.ledger.budget import read_budget
+from jitcount._ledger.budget import read_budget
 from tests.helpers import Project
 
 pytest.importorskip("absl.testing")

@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import pytest
 
-from jitcount.explain.hub import hub
+from jitcount._registry import hub
 from tests.helpers import ROOT, python
 
 PAGE = (ROOT / "docs" / "recipes.md").read_text(encoding="utf-8")

@@ -298,7 +298,7 @@ def optimised_text(executable: Any) -> str:
 
 
 def _shardings(executable: Any) -> str:
-    """Comments, as `jitcount.emulate.shardings` reads them; empty for one device."""
+    """Comments, as `jitcount._emulate.shardings` reads them; empty for one device."""
     try:
         arguments = executable.get_parameter_shardings()
         results = executable.get_output_shardings()

@@ -1,0 +1,158 @@
+"""`jitcount.as_if`: what is compiled in a block computes as a target's own program would."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import threading
+from typing import TYPE_CHECKING, Any
+
+from jitcount._emulate.active_target import in_force
+from jitcount._emulate.arithmetic import EXACT
+from jitcount._emulate.emulator import Emulated, Emulator
+from jitcount._emulate.result import EmulatedProgram, Emulation, by_line
+from jitcount._explain.explain import explained
+from jitcount._jax.substituting import substituted, suspended
+from jitcount._registry import hub
+from jitcount._targets.installed import require_installed
+from jitcount._targets.names import parse
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from contextlib import AbstractContextManager
+    from types import TracebackType
+
+    from jitcount._jax.substituting import Compilable
+    from jitcount._observe.in_flight import Observation, Portable
+
+__all__ = ["as_if", "emulated", "emulation_of", "suspended"]
+
+# Tells in JAX's keys what is compiled as if for a target.
+_FIRST_NUMBER = 1_000_000
+
+
+class as_if:  # noqa: N801 (reads as words where it is used)
+    """Compute as a target would: with its compiler's program, and its arithmetic.
+
+    What JAX compiles for the CPU while the block is open, in any thread, is compiled by the
+    target's own compiler, without the device; what that made is rewritten for this machine, with
+    the roundings of that chip, and runs in place of the program. Outside of the block everything is
+    as before: JAX's caches keep the two apart.
+
+    What cannot be carried over runs as on the CPU; `Emulation.programs` says what and why.
+
+    >>> import jitcount
+    >>> with jitcount.as_if("tpu:v5e") as emulation:  # doctest: +SKIP
+    ...     print(step(parameters, batch))
+    2.7429266
+    >>> print(emulation)  # doctest: +SKIP
+    As if on tpu:v5e: 1 of 1 programs faithful
+
+    Args:
+        target: a name as ``jitcount targets`` lists them: "tpu:v5e", "cuda:h100".
+        timeout: how many seconds one compile may take.
+
+    Raises:
+        ValueError: there is no such target, or a block for another one is open.
+        ImportError: the target's compiler is not installed; the text says how to install it.
+    """
+
+    def __init__(self, target: str, *, timeout: float = 600.0) -> None:
+        self._target = parse(target)
+        require_installed(self._target)
+        self._timeout = timeout
+        self._blocks: list[contextlib.ExitStack] = []
+
+    def __enter__(self) -> Emulation:
+        with contextlib.ExitStack() as stack:
+            found = stack.enter_context(emulated(Emulator.of(self._target, self._timeout)))
+            self._blocks.append(stack.pop_all())
+        return found
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._blocks.pop().close()
+
+
+def emulation_of(target: str) -> AbstractContextManager[Emulation | None]:
+    """`as_if` of a target that may be none: then nothing is as if."""
+    return as_if(target) if target else contextlib.nullcontext()
+
+
+@contextlib.contextmanager
+def emulated(emulator: Emulator, *, anew: bool = False) -> Iterator[Emulation]:
+    """Let an emulator stand in for the compiler, in all threads, until the block ends.
+
+    What an earlier block of the same kind has compiled is there again, unless all is to be `anew`.
+    """
+    block = _Block(emulator)
+    number = next(_fresh) if anew else _number(emulator)
+    with in_force(emulator.target.name), block.begun(number):
+        yield block.emulation
+
+
+_fresh = itertools.count(2 * _FIRST_NUMBER)
+_changing = threading.RLock()
+_numbers: dict[tuple[str, bool], int] = {}
+
+
+def _number(emulator: Emulator) -> int:
+    """What tells its programs from all others in JAX's keys; the same for the same emulator."""
+    key = emulator.target.name, emulator.arithmetic is EXACT
+    with _changing:
+        return _numbers.setdefault(key, _FIRST_NUMBER + len(_numbers))
+
+
+class _Block:
+    """What an open block does with each compile: three calls, all in the thread that compiles."""
+
+    def __init__(self, emulator: Emulator) -> None:
+        self._emulator = emulator
+        self._here = threading.local()
+        self.emulation = Emulation(emulator)
+
+    @contextlib.contextmanager
+    def begun(self, number: int) -> Iterator[None]:
+        """Stand in for the compiler, until the block ends."""
+        self._emulator.get_ready()
+        take, note = self._take, self._note  # one object each: a bound method is new each time
+        hub.supply(take)
+        hub.listen(note)
+        try:
+            with substituted(self._compile, number, self._emulator.target.name):
+                yield
+        finally:
+            hub.forget(note)
+            hub.stop_supplying(take)
+
+    def _take(self, portable: Portable) -> None:
+        """First: the program, before it is compiled."""
+        self._here.portable = portable
+
+    def _compile(self, compilable: Compilable) -> Any:
+        """Then: an executable, in place of the compiler's; None where there is none."""
+        portable = self._here.__dict__.pop("portable", None)
+        self._here.emulated = made = self._emulator.emulate(compilable, portable)
+        return made.executable
+
+    def _note(self, observation: Observation) -> None:
+        """Last: what was compiled."""
+        made: Emulated | None = self._here.__dict__.pop("emulated", None)
+        if made is None or observation.from_disk:
+            return
+        compiled = explained(observation)
+        self.emulation.programs.append(
+            EmulatedProgram(
+                function=compiled.function,
+                signature=compiled.signature,
+                call_site=compiled.call_site,
+                faithful=made.executable is not None,
+                reason=made.reason,
+                roundings=by_line(made.sites),
+                cycles=made.cycles,
+            )
+        )

@@ -1,0 +1,146 @@
+"""What became of each program that was compiled as if for a target."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from jitcount._emulate.facts import Facts, facts_of
+from jitcount._emulate.product_source import product_in
+from jitcount._emulate.translate import NEAR
+from jitcount._text import spelled, visible
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from jitcount._emulate.emulator import Emulator
+    from jitcount._emulate.error import Leeway, Shares
+    from jitcount._emulate.translate import Site
+    from jitcount._observe.call_site import CallSite
+
+
+@dataclass(frozen=True, slots=True)
+class RoundingAt:
+    """A line of the user's at which the target rounds what it multiplies."""
+
+    place: CallSite
+    """``"model.py:8 in attention"``; with ``.file``, ``.line``, ``.function``."""
+
+    what: str
+    """The operation: ``"dot_general"``."""
+
+    to: str
+    """``"bfloat16"``, ``"bfloat16, three passes"``, ``"TF32"``."""
+
+    count: int
+    """How many roundings of the target's program come from there."""
+
+    @property
+    def code(self) -> str:
+        """The product as it is written there, ``"q @ k"``; if that is not to be found, `what`."""
+        is_there = not self.place.startswith(NEAR)
+        return (product_in(self.place) if is_there else "") or self.what
+
+    def __str__(self) -> str:
+        times = f", {self.count} times" if self.count > 1 else ""
+        return spelled(visible(f"{self.place}: {self.what} in {self.to}{times}"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmulatedProgram:
+    """One program: whether it computes as the target's own would."""
+
+    function: str
+    signature: tuple[str, ...]
+    call_site: CallSite | str
+    faithful: bool
+    reason: str = ""
+    """Why it is not: then it computes as on this machine."""
+
+    roundings: tuple[RoundingAt, ...] = ()
+    """By line, where the target rounds."""
+
+    cycles: int | None = None
+    """One run on the target, by its compiler's own estimate; None where it gives none."""
+
+    def __str__(self) -> str:
+        call = f"{self.function}({', '.join(self.signature)})"
+        return spelled(visible(call if self.faithful else f"{call}: {self.reason}"))
+
+
+def by_line(sites: Iterable[Site]) -> tuple[RoundingAt, ...]:
+    """Sites of one line and one kind together, in the order of the source."""
+    found: dict[tuple[CallSite, str, str], int] = {}
+    for site in sites:
+        key = (site.place, site.what, site.rounding.text)
+        found[key] = found.get(key, 0) + 1
+    order = sorted(found.items(), key=lambda item: (item[0][0].file, item[0][0].line, item[0][1]))
+    return tuple(RoundingAt(*key, count) for key, count in order)
+
+
+@dataclass
+class Emulation:
+    """What `jitcount.as_if` gives: the programs of its block, in order.
+
+    >>> from jitcount._emulate.emulator import Emulator
+    >>> from jitcount._targets.names import parse
+    >>> print(Emulation(Emulator.of(parse("tpu:v5e"), timeout=600)))
+    As if on tpu:v5e: nothing was compiled
+    """
+
+    emulator: Emulator
+    programs: list[EmulatedProgram] = field(default_factory=list)
+
+    @property
+    def target(self) -> str:
+        """The target's name."""
+        return self.emulator.target.name
+
+    @property
+    def faithful(self) -> bool:
+        """Whether all of them compute as the target's own would."""
+        return all(program.faithful for program in self.programs)
+
+    def lines(self) -> list[CallSite]:
+        """The lines at which the target rounds, each once."""
+        every = (rounding.place for program in self.programs for rounding in program.roundings)
+        return list(dict.fromkeys(every))
+
+    def shares(self, f: Callable[..., Any], *arguments: Any, **named: Any) -> Shares:
+        """Which lines make ``f(*arguments)`` differ on the target, and by how much of the change.
+
+        `f` is called once for each line that rounds, again for the lines that count, with the
+        highest precision there, and twice more: it must give the same for the same arguments, and
+        not consume them.
+        """
+        from jitcount._emulate.error import shares  # noqa: PLC0415 (it runs programs itself)
+
+        return shares(self.emulator, f, *arguments, **named)
+
+    def leeway(self, f: Callable[..., Any], *arguments: Any, **named: Any) -> Leeway:
+        """How far the chip's own ``f(*arguments)`` may be from this: orders of sums, last ulps.
+
+        `f` is called five times.
+        """
+        from jitcount._emulate.error import leeway  # noqa: PLC0415 (the same)
+
+        return leeway(self.emulator, f, *arguments, **named)
+
+    @property
+    def arithmetic(self) -> Facts:
+        """What is known of the target's arithmetic, and what becomes of it here."""
+        return Facts(self.target, facts_of(self.emulator.target))
+
+    def __str__(self) -> str:
+        from jitcount._show.emulation_table import emulation_table  # noqa: PLC0415 (to the right)
+        from jitcount._show.terminal import render  # noqa: PLC0415
+
+        return render(emulation_table(self))
+
+
+def shown_facts(facts: Facts) -> str:
+    """A table of them."""
+    from jitcount._show.emulation_table import facts_table  # noqa: PLC0415 (to the right)
+    from jitcount._show.terminal import render  # noqa: PLC0415
+
+    return render(facts_table(facts))

@@ -1,0 +1,137 @@
+"""A static argument or a static field changed, or the way an argument is passed."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from jitcount._explain.causes.cause import Cause, Kind, TextCause
+
+
+class StaticValue(TextCause, frozen=True, tag="static-argument/value"):
+    """A static argument has another value, or a field of it has."""
+
+    kind: ClassVar = Kind.STATIC_ARGUMENT
+    subject: ClassVar = "static argument {self.where}"
+    sentence: ClassVar = "static argument {self.where} went from {self.before} to {self.after}"
+    is_number: bool = False
+
+    @property
+    def advice(self) -> str:
+        """Trace it instead, if it can be."""
+        place = self.where
+        if self.is_number:
+            can = f"the program can do with one for all values of {place}"
+            return f"pass {place} as an array if {can}"
+        return f"each value of {place} has a program of its own: keep to a few of them"
+
+
+class Identity(TextCause, frozen=True):
+    """A static argument that is known by its identity: another one may look just the same."""
+
+    kind: ClassVar = Kind.STATIC_ARGUMENT
+    subject: ClassVar = "static argument {self.where}"
+    sentence: ClassVar = "static argument {self.where} went from {self.before} to {self.after}"
+    sentence_if_alike: ClassVar = ""
+    remedy_if_alike: ClassVar = ""
+
+    @property
+    def _is_alike(self) -> bool:
+        return self.before == self.after
+
+    @property
+    def advice(self) -> str:
+        """What differs has a program of its own; what does not need not be another object."""
+        return (self.remedy_if_alike if self._is_alike else self.remedy).format(self=self)
+
+    @property
+    def changed(self) -> tuple[str, str]:
+        """What the two are; of those that look the same there is a sentence only."""
+        return ("", "") if self._is_alike else super().changed
+
+    def __str__(self) -> str:
+        return self.sentence_if_alike.format(self=self) if self._is_alike else super().__str__()
+
+
+class NoEquality(Identity, frozen=True, tag="static-argument/object"):
+    """A static object that compares by identity."""
+
+    remedy: ClassVar = (
+        "each {self.type_name} object has a program of its own: keep to a few of them, "
+        "or pass what differs as an array"
+    )
+    sentence_if_alike: ClassVar = (
+        "static argument {self.where} is another {self.type_name} object, "
+        "and {self.type_name} has no __eq__ to say that they are equal"
+    )
+    remedy_if_alike: ClassVar = (
+        "give {self.type_name} __eq__ and __hash__ (a frozen dataclass has both), "
+        "or pass the same object as {self.where}"
+    )
+    type_name: str
+
+
+class StaticFunction(Identity, frozen=True, tag="static-argument/function"):
+    """A function that is passed as a static argument, or in one."""
+
+    remedy: ClassVar = (
+        "each function for {self.where} has a program of its own: keep to a few of them"
+    )
+    sentence_if_alike: ClassVar = (
+        "static argument {self.where} is a new function object: {self.after}"
+    )
+    remedy_if_alike: ClassVar = (
+        "make the function that is passed as {self.where} once, outside of the loop"
+    )
+
+
+class StaticField(TextCause, frozen=True, tag="static-argument/field"):
+    """What a node of a pytree keeps beside its arrays: a field that is compiled in."""
+
+    kind: ClassVar = Kind.STATIC_ARGUMENT
+    subject: ClassVar = "{self.where}"
+    sentence: ClassVar = "{self.where} went from {self.before} to {self.after}"
+    remedy: ClassVar = (
+        "{self.where} is compiled in: keep it the same, or keep what changes in an array field of "
+        "{self.type_name}"
+    )
+    type_name: str
+
+
+class StaticObject(TextCause, frozen=True, tag="static-argument/field-object"):
+    """The same, where the field holds something that is known by its identity."""
+
+    kind: ClassVar = Kind.STATIC_ARGUMENT
+    sentence: ClassVar = "{self.where} is another object"
+    remedy: ClassVar = (
+        "make what {self.where} holds once, and give the same to every {self.type_name}"
+    )
+    type_name: str
+
+
+class Parameter(TextCause, frozen=True, tag="static-argument/parameter"):
+    """An operation outside of jit has something else compiled in."""
+
+    kind: ClassVar = Kind.STATIC_ARGUMENT
+    subject: ClassVar = "parameter {self.where}"
+    sentence: ClassVar = "parameter {self.where} went from {self.before} to {self.after}"
+    remedy: ClassVar = "put the operation into a jitted function, or keep its {self.where} the same"
+
+
+class CallConvention(Cause, frozen=True, tag="call-convention"):
+    """By keyword instead of by position, or the other way round."""
+
+    kind: ClassVar = Kind.CALL_CONVENTION
+    sentence: ClassVar = "{self.where} was passed {self.after} instead of {self.before}"
+    remedy: ClassVar = "pass {self.where} {self.before} in every call"
+    by_keyword: bool
+    """Now; before it was the other way round."""
+
+    @property
+    def before(self) -> str:
+        """How it was passed."""
+        return "by position" if self.by_keyword else "by keyword"
+
+    @property
+    def after(self) -> str:
+        """How it was passed."""
+        return "by keyword" if self.by_keyword else "by position"

@@ -1,0 +1,141 @@
+"""An array changed: its shape, its dtype, or where it is."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from jitcount._explain.causes.cause import Cause, Kind, TextCause
+from jitcount._observe.array_type import ArrayType
+
+
+class Shape(Cause, frozen=True, tag="shape"):
+    """Another shape, or another number of axes."""
+
+    kind: ClassVar = Kind.SHAPE
+    old: ArrayType
+    new: ArrayType
+
+    @property
+    def before(self) -> str:
+        """Dtype and shape."""
+        return str(self.old)
+
+    @property
+    def after(self) -> str:
+        """Dtype and shape."""
+        return str(self.new)
+
+    @property
+    def axes(self) -> tuple[int, ...]:
+        """The axes that have another length; none where their number changed."""
+        old, new = self.old.shape, self.new.shape
+        if len(old) != len(new):
+            return ()
+        return tuple(axis for axis, (o, n) in enumerate(zip(old, new, strict=True)) if o != n)
+
+    @property
+    def advice(self) -> str:
+        """Pad, or keep the rank."""
+        if not self.axes:
+            return f"pass {self.where} with rank {len(self.old.shape)} in every call"
+        named = ", ".join(map(str, self.axes))
+        if len(self.axes) == 1:
+            return f"pad axis {named} of {self.where} to one length, or to a few (buckets)"
+        return f"pad axes {named} of {self.where} to one shape, or to a few (buckets)"
+
+    @property
+    def changed(self) -> tuple[str, str]:
+        """The axis and its lengths, where there is one; else the whole shapes."""
+        if len(self.axes) != 1:
+            if self.old.dtype != self.new.dtype:  # which is a cause of its own
+                shapes = (str(each).removeprefix(each.dtype) for each in (self.old, self.new))
+                return f"shape of {self.where}", " → ".join(shapes)
+            return self.where, f"{self.before} → {self.after}"
+        (axis,) = self.axes
+        return f"axis {axis} of {self.where}", f"{self.old.shape[axis]} → {self.new.shape[axis]}"
+
+    def __str__(self) -> str:
+        return f"{self._in_words()}: {self.before} became {self.after}"
+
+    def _in_words(self) -> str:
+        old, new = self.old.shape, self.new.shape
+        if not self.axes:
+            return f"{self.where} went from rank {len(old)} to rank {len(new)}"
+        if len(self.axes) > 1:
+            return f"axes {', '.join(map(str, self.axes))} of {self.where} changed"
+        (axis,) = self.axes
+        return f"axis {axis} of {self.where} went from {old[axis]} to {new[axis]}"
+
+
+class Dtype(TextCause, frozen=True, tag="dtype"):
+    """Another dtype."""
+
+    kind: ClassVar = Kind.DTYPE
+    subject: ClassVar = "{self.where}"
+    sentence: ClassVar = "{self.where} went from {self.before} to {self.after}"
+    remedy: ClassVar = "cast it before the call: {self.where}.astype('{self.before}')"
+
+
+class WeakType(Cause, frozen=True, tag="weak-type"):
+    """A Python scalar in the place of an array, or the other way round."""
+
+    kind: ClassVar = Kind.WEAK_TYPE
+    subject: ClassVar = "{self.where}"
+    dtype: str
+    is_weak: bool
+    """Now; before it was the other way round."""
+
+    is_scalar: bool
+
+    @property
+    def before(self) -> str:
+        """The dtype, perhaps weak."""
+        return self.dtype if self.is_weak else f"weak {self.dtype}"
+
+    @property
+    def after(self) -> str:
+        """The dtype, perhaps weak."""
+        return f"weak {self.dtype}" if self.is_weak else self.dtype
+
+    @property
+    def advice(self) -> str:
+        """Make it an array of that dtype."""
+        if self.is_scalar:
+            passed = f"pass jnp.{self.dtype}(...) for {self.where} in every call"
+            # A part of an argument cannot be static.
+            can_be_static = self.where.isidentifier()
+            return f"{passed}, or mark {self.where} as static" if can_be_static else passed
+        strong = f"{self.where}.astype('{self.dtype}')"
+        return f"make it strongly typed before the first call: {strong}"
+
+    def __str__(self) -> str:
+        weakly = f"weakly typed {self.dtype} (as Python scalars and what is made of them)"
+        old, new = (self.dtype, weakly) if self.is_weak else (weakly, self.dtype)
+        return f"{self.where} went from {old} to {new}"
+
+
+NO_DEVICE = "no device in particular"
+
+
+class OnDevice(TextCause, frozen=True, tag="device"):
+    """Bound to a device, or to another one."""
+
+    kind: ClassVar = Kind.DEVICE
+    subject: ClassVar = "{self.where}"
+    sentence: ClassVar = "{self.where} went from {self.before} to {self.after}"
+
+    @property
+    def advice(self) -> str:
+        """Put it there once."""
+        device = self.after if self.before == NO_DEVICE else self.before
+        return f"put {self.where} on {device} once, with jax.device_put, before the first call"
+
+
+class Sharding(TextCause, frozen=True, tag="sharding"):
+    """Laid out another way over several devices."""
+
+    kind: ClassVar = Kind.SHARDING
+    sentence: ClassVar = "{self.where} was sharded as {self.after} instead of {self.before}"
+    remedy: ClassVar = (
+        "give {self.where} its sharding once, with jax.device_put, before the first call"
+    )

@@ -1,0 +1,144 @@
+"""The function itself, its `jax.jit` and its transformations, JAX's settings and caches."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from jitcount._explain.causes.cause import Cause, Kind, TextCause
+
+_BY_IDENTITY = "JAX knows functions as objects, not as text"
+
+
+class FirstCall(Cause, frozen=True, tag="first-call"):
+    """A function that had not been compiled before; `where` is its name."""
+
+    kind: ClassVar = Kind.FIRST_CALL
+    remedy: ClassVar = "nothing to mend: {self.where} must be compiled once"
+    transform: str = ""
+
+    def __str__(self) -> str:
+        under = f" under {self.transform}" if self.transform else ""
+        return f"first call of {self.where}{under}"
+
+
+class CachesCleared(Cause, frozen=True, tag="caches-cleared"):
+    """The identical program had been compiled; `where` is the function's name."""
+
+    kind: ClassVar = Kind.CACHES_CLEARED
+    sentence: ClassVar = (
+        "the identical program of {self.where} had been compiled: caches were cleared, "
+        "or the entry was evicted"
+    )
+    remedy: ClassVar = "do not call jax.clear_caches() between calls of {self.where}"
+
+
+class Unknown(Cause, frozen=True, tag="unknown"):
+    """What cannot be known, with the reason why."""
+
+    kind: ClassVar = Kind.UNKNOWN
+    sentence: ClassVar = "the cause is not known: {self.reason}"
+    reason: str
+
+
+class NewFunction(TextCause, frozen=True, tag="new-function"):
+    """A function object that is made again and again; `where` is the line that makes it."""
+
+    kind: ClassVar = Kind.NEW_FUNCTION
+    name: str
+    form: str
+    """As in `observe.functions.Function`."""
+
+    around: str = ""
+    """What was made anew around the function, where that is the same: "value_and_grad"."""
+
+    is_librarys: bool = False
+    """The line is not the user's."""
+
+    operation: str = ""
+    """What it was traced into outside of jit, as a body or a branch: "scan"."""
+
+    @property
+    def advice(self) -> str:
+        """Make it once."""
+        if self.is_librarys and self.operation:
+            return (
+                f"call it inside of a jitted function: the library makes {self.name} at each call"
+            )
+        if self.is_librarys:
+            return (
+                f"keep the {self.name} that the library made, and one jax.jit of it; "
+                "if the library jits it itself, call it inside of a jitted function"
+            )
+        if self.operation:
+            return f"call {self.operation} inside of a jitted function, or make {self._named} once"
+        if self.around:
+            return f"make the jax.jit of {self.name} once, outside of the loop"
+        remedies = {
+            "lambda": "hoist the lambda out of the loop: make it once, and its jax.jit once",
+            "partial": f"make the partial of {self.name} once, or pass what it binds as arguments",
+            "method": f"keep one object, and one jax.jit of its {self.name}",
+            "callable": f"keep one {self.name}, and one jax.jit of it",
+            "traced": f"call {self.where} inside of a jitted function",
+        }
+        default = f"make {self.name} once; what it closes over can be passed as an argument"
+        return remedies.get(self.form, default)
+
+    def __str__(self) -> str:
+        if self.form == "method":
+            return f"{self.name} is a method of another object than before"
+        if self.form == "callable":
+            return f"jax.jit was given another {self.name} than before: {_BY_IDENTITY}"
+        if self.form == "traced":
+            return f"{self.name} was traced anew: it is called outside of jit, at each call anew"
+        if self.around:
+            return f"jax.jit was given a new {self.around} of {self.name}: {_BY_IDENTITY}"
+        named = self._named.removeprefix("the ")
+        return f"a new {named} was made at {self.where}: {_BY_IDENTITY}"
+
+    @property
+    def _named(self) -> str:
+        named = {"lambda": "the lambda", "partial": f"the partial of {self.name}"}
+        return named.get(self.form, self.name)
+
+
+class Transform(TextCause, frozen=True, tag="transform"):
+    """The same function under another transformation; `where` is its name."""
+
+    kind: ClassVar = Kind.TRANSFORM
+    sentence: ClassVar = "{self.where} is compiled {self.after}, and was {self.before}"
+    remedy: ClassVar = (
+        "each way of transforming {self.where} has a program of its own: keep to a few of them"
+    )
+
+
+class JitOption(TextCause, frozen=True, tag="jit-options"):
+    """Another `jax.jit` of the same function; `where` is the option."""
+
+    kind: ClassVar = Kind.JIT_OPTIONS
+    sentence: ClassVar = (
+        "another jax.jit of the function has {self.where}={self.after} instead of {self.before}"
+    )
+    remedy: ClassVar = (
+        "keep one jax.jit of the function, with {self.where}={self.before}, and call that"
+    )
+
+
+class Setting(TextCause, frozen=True, tag="config"):
+    """A setting of JAX's that is part of its key; `where` is its name."""
+
+    kind: ClassVar = Kind.CONFIG
+    subject: ClassVar = "setting {self.where}"
+    sentence: ClassVar = "the setting {self.where} went from {self.before} to {self.after}"
+    for_a_block: bool
+    """A context manager has set it."""
+
+    in_environment: bool
+    """A variable of its name is there."""
+
+    @property
+    def advice(self) -> str:
+        """Says where it comes from, as far as that can be told."""
+        origin = "a context manager" if self.for_a_block else "jax.config.update"
+        if self.in_environment and not self.for_a_block:
+            origin += f" or {self.where.upper()} in the environment"
+        return f"{origin} has set it; set it once, before the first call"

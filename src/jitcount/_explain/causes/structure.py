@@ -1,0 +1,82 @@
+"""The structure of the arguments changed: keys, lengths, containers, None, what is given at all."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from jitcount._explain.causes.cause import Kind, TextCause
+
+NOT_GIVEN = "not given"
+
+
+class Keys(TextCause, frozen=True, tag="pytree/keys"):
+    """A dict with other keys, or a node of another library's with other children."""
+
+    kind: ClassVar = Kind.PYTREE
+    gained: tuple[str, ...]
+    lost: tuple[str, ...]
+
+    @property
+    def advice(self) -> str:
+        """Keep the keys."""
+        changed = ", ".join((*self.gained, *self.lost))
+        return f"pass {changed} of {self.where} in every call, or in none"
+
+    def __str__(self) -> str:
+        changes = ("gained", self.gained), ("lost", self.lost)
+        parts = [f"{verb} {', '.join(keys)}" for verb, keys in changes if keys]
+        return f"{self.where} {' and '.join(parts)}"
+
+
+class Length(TextCause, frozen=True, tag="pytree/length"):
+    """A list or tuple of another length."""
+
+    kind: ClassVar = Kind.PYTREE
+    sentence: ClassVar = (
+        "{self.where} went from a {self.container} of {self.lengths[0]} to one of {self.lengths[1]}"
+    )
+    remedy: ClassVar = "stack {self.where} into one array, or pad it to one length"
+    container: str
+    lengths: tuple[int, int]
+
+
+class StaticPart(TextCause, frozen=True, tag="pytree/static"):
+    """What a node keeps beside its arrays has changed, and no field tells where."""
+
+    kind: ClassVar = Kind.PYTREE
+    sentence: ClassVar = (
+        "the static part of {self.where} changed: {self.before} became {self.after}"
+    )
+    remedy: ClassVar = (
+        "keep what changes in {self.where} in an array field of {self.type_name}; "
+        "its static fields are compiled in"
+    )
+    type_name: str
+
+
+class Optional(TextCause, frozen=True, tag="pytree/optional"):
+    """An argument that is not always given."""
+
+    kind: ClassVar = Kind.PYTREE
+    remedy: ClassVar = "give {self.where} in every call, or in none"
+
+    def __str__(self) -> str:
+        if self.before == NOT_GIVEN:
+            return f"{self.where} was given, and was not before: {self.after}"
+        return f"{self.where} was not given, and was before: {self.before}"
+
+
+class Container(TextCause, frozen=True, tag="pytree/container"):
+    """Another type of container, or None against an array."""
+
+    kind: ClassVar = Kind.PYTREE
+    subject: ClassVar = "{self.where}"
+    sentence: ClassVar = "{self.where} went from {self.before} to {self.after}"
+
+    @property
+    def advice(self) -> str:
+        """Keep the type."""
+        if "None" in {self.before, self.after}:
+            zeros = "zeros, say, where there is nothing to pass"
+            return f"pass an array for {self.where} in every call: {zeros}"
+        return f"pass {self.where} as {self.before} in every call"

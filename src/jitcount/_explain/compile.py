@@ -1,0 +1,160 @@
+"""What is known of one compile."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from jitcount._explain.causes import AnyCause
+from jitcount._explain.summary import advice_of, sentences
+from jitcount._observe.call_site import NOWHERE, CallSite
+from jitcount._profile.result import Line, Profile
+from jitcount._targets.result import OnTarget
+
+if TYPE_CHECKING:
+    from jitcount._loops.result import Loop
+
+
+class Compile(
+    msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True
+):
+    """One program that XLA compiled, or that came from the persistent cache instead, and why.
+
+    >>> import jax, jitcount, numpy as np
+    >>> with jitcount.record() as log:
+    ...     _ = jax.jit(lambda x: 2 * x)(np.zeros(3, np.float32))
+    >>> c = log.compiles[0]
+    >>> c.function, c.signature, c.eager, c.from_disk
+    ('<lambda>', ('float32[3]',), False, False)
+    >>> print(c.causes[0])
+    first call of <lambda>
+    """
+
+    function: str
+    """The name of the compiled function: ``"sum"``."""
+
+    signature: tuple[str, ...]
+    """Dtype and shape of each array passed: ``("float32[3]", "weak int32[]")``."""
+
+    platform: str
+    """The platform that it was compiled for: ``"cpu"``."""
+
+    call_site: CallSite
+    """The user's line that needed it: ``"train.py:42 in main"``."""
+
+    via: CallSite = NOWHERE
+    """The library's line that asked, ``"flax/linen/linear.py:271 in __call__"``; empty if none."""
+
+    eager: bool
+    """No jit of the user's: ``x + y``, ``jnp.ones(3)``."""
+
+    from_disk: bool
+    """Served by the persistent compilation cache: not a compile."""
+
+    started_at: float = 0.0
+    """When its first phase began, in seconds since the epoch."""
+
+    trace_s: float
+    """Seconds spent in turning Python into a jaxpr; 0.0 where an earlier trace served."""
+
+    lower_s: float
+    """Seconds spent in turning the jaxpr into StableHLO; 0.0 where an earlier lowering served."""
+
+    compile_s: float
+    """Seconds spent in XLA, or in reading the persistent cache."""
+
+    fingerprint: str = ""
+    """The same for the same program, in every process and on every host; empty if not read."""
+
+    operations: int = 0
+    """How many operations XLA was handed: the same in every run."""
+
+    causes: tuple[AnyCause, ...]
+    """All that differs from the nearest earlier program of the same function."""
+
+    on: dict[str, OnTarget] = {}
+    """By target, what its compiler said; complete when a block ``record(targets=...)`` ends."""
+
+    profile: Profile | None = None
+    """Where its time went, with ``record(profile=True)``."""
+
+    def __post_init__(self) -> None:
+        if min(self.trace_s, self.lower_s, self.compile_s) < 0:
+            raise ValueError("a phase of less than no time")
+
+    def __hash__(self) -> int:
+        return hash((self.function, self.signature, self.call_site, self.started_at))
+
+    @property
+    def total_s(self) -> float:
+        """Seconds of all three phases."""
+        return self.trace_s + self.lower_s + self.compile_s
+
+    @property
+    def lines(self) -> tuple[Line, ...]:
+        """With a profile, the user's lines and what each costs, most first."""
+        return self.profile.lines if self.profile is not None else ()
+
+    @property
+    def loops(self) -> tuple[Loop, ...]:
+        """With a profile, the loops that were unrolled."""
+        return self.profile.loops if self.profile is not None else ()
+
+    @property
+    def call(self) -> str:
+        """The function with what it was given: ``"step(float32[3])"``."""
+        return f"{self.function}({', '.join(self.signature)})"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        # A room on the right: people look at what they have in hand.
+        from jitcount._show import html  # noqa: PLC0415
+        from jitcount._show.log_table import one_compile  # noqa: PLC0415
+
+        return html.render(one_compile(self))
+
+    def reasons(self) -> list[str]:
+        """Why, and what to do about it, a line each, as errors and failures show it."""
+        because = [f"  because: {sentence}" for sentence in sentences(self.causes)]
+        return [*because, *(f"  → {advice}" for advice in advice_of(self.causes))]
+
+
+# --- A compile as plain data: texts, numbers, lists and dicts, for other tools --------------------
+
+
+def plain(compiled: Compile) -> dict[str, Any]:
+    """All that is known of a compile, as JSON can hold it; what tools sort by comes first."""
+    facts: dict[str, Any] = {
+        "function": compiled.function,
+        "signature": list(compiled.signature),
+        "platform": compiled.platform,
+        "call_site": str(compiled.call_site),
+        "file": compiled.call_site.file,
+        "line": compiled.call_site.line,
+        "via": str(compiled.via),
+        "eager": compiled.eager,
+        "from_disk": compiled.from_disk,
+        "started_at": compiled.started_at,
+        "trace_s": compiled.trace_s,
+        "lower_s": compiled.lower_s,
+        "compile_s": compiled.compile_s,
+        "total_s": compiled.total_s,
+        "fingerprint": compiled.fingerprint,
+        "operations": compiled.operations,
+        "causes": [
+            {
+                "kind": str(cause.kind),
+                "where": cause.where,
+                "before": cause.before,
+                "after": cause.after,
+                "text": str(cause),
+                "advice": cause.advice,
+            }
+            for cause in compiled.causes
+        ],
+    }
+    for name in ("on", "profile"):  # there only where they were asked for
+        if found := getattr(compiled, name):
+            facts[name] = msgspec.to_builtins(found, enc_hook=str)
+    return facts

@@ -1,0 +1,135 @@
+"""From a compile in flight to what is known of it: written out, with its causes.
+
+While the user's program waits, only the nearest earlier programs are looked up; the rest is worked
+out here, when a log or a guard asks for it.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from jitcount._explain.causes.functions import (
+    CachesCleared,
+    FirstCall,
+    NewFunction,
+    Transform,
+    Unknown,
+)
+from jitcount._explain.compile import Compile
+from jitcount._explain.diff import differences, reach
+from jitcount._explain.redact import is_redaction_requested, redacted
+from jitcount._observe.values import signature_of
+
+if TYPE_CHECKING:
+    from jitcount._explain.causes import AnyCause
+    from jitcount._observe.in_flight import Observation
+    from jitcount._observe.program import Program
+    from jitcount._profile.result import Profile
+    from jitcount._targets.result import OnTarget
+
+_logger = logging.getLogger("jitcount")
+
+
+def explained(
+    seen: Observation, on: dict[str, OnTarget] | None = None, *, redact: bool = False
+) -> Compile:
+    """Write out what was seen, with what the compilers of some targets say of it.
+
+    Args:
+        seen: a compile.
+        on: by target, what its compiler says.
+        redact: leave out the user's values, as where the environment asks for it.
+    """
+    causes = _causes(seen)
+    if redact or is_redaction_requested():
+        causes = tuple(map(redacted, causes))
+    return Compile(
+        function=seen.function,
+        signature=signature_of(seen.avals),
+        platform=seen.platform,
+        call_site=seen.sites.user,
+        via=seen.sites.via,
+        eager=seen.eager,
+        from_disk=seen.from_disk,
+        started_at=seen.started_at,
+        trace_s=seen.trace_s,
+        lower_s=seen.lower_s,
+        compile_s=seen.compile_s,
+        fingerprint=seen.measure.fingerprint if seen.measure else "",
+        operations=seen.measure.operations if seen.measure else 0,
+        causes=causes,
+        on={} if on is None else on,
+        profile=_profile(seen),
+    )
+
+
+def _profile(seen: Observation) -> Profile | None:
+    if seen.profile is None:
+        return None
+    try:
+        from jitcount._profile.attribution import profile_of  # noqa: PLC0415 (its room is large)
+
+        return profile_of(
+            seen.profile,
+            trace_s=seen.trace_s,
+            lower_s=seen.lower_s,
+            compile_s=seen.compile_s,
+            call_site=seen.sites.user,
+            from_disk=seen.from_disk,
+        )
+    except Exception:  # observing must never fail the user's program
+        _logger.debug("could not write a profile of %s", seen.function, exc_info=True)
+        return None
+
+
+def _causes(seen: Observation) -> tuple[AnyCause, ...]:
+    if seen.program is None:
+        return (Unknown("", "JAX's frames could not be read"),)
+    if seen.earlier is None:
+        return (Unknown("", "it was compiled by a finalizer, in the midst of another compile"),)
+    try:
+        return causes_of(seen.program, seen.earlier, is_traced_anew=seen.is_traced_anew)
+    except Exception as error:  # observing must never fail the user's program
+        _logger.debug("could not explain %s", seen, exc_info=True)
+        return (Unknown("", f"{type(error).__name__} while explaining"),)
+
+
+def causes_of(
+    program: Program, earlier: tuple[Program, ...], *, is_traced_anew: bool = False
+) -> tuple[AnyCause, ...]:
+    """All that differs from the nearest of some earlier programs."""
+    if not earlier:
+        return (FirstCall(program.name, program.transform),)
+    if program.function is None:  # an operation: one with as many operands is nearer than any other
+        earlier = tuple(one for one in earlier if one.places == program.places) or earlier
+    pairs = [(differences(candidate, program), candidate) for candidate in earlier]
+    nearest, _ = min(pairs, key=lambda pair: reach(pair[0], pair[1], program))
+    if nearest:
+        return tuple(nearest)
+    prints = {candidate.fingerprint for found, candidate in pairs if not found}
+    return (_unseen(program, prints, is_traced_anew=is_traced_anew),)
+
+
+def _unseen(program: Program, prints: set[str], *, is_traced_anew: bool) -> AnyCause:
+    """The cause where nothing that can be seen of a call differs from earlier ones.
+
+    Args:
+        program: what was compiled.
+        prints: the fingerprints of those earlier ones.
+        is_traced_anew: JAX holds another jaxpr of the same.
+    """
+    under = f"under {program.transform}"
+    if program.fingerprint and "" not in prints and program.fingerprint not in prints:
+        if program.transform:
+            return Transform(program.name, f"{under} in another way", under)
+        return Unknown(
+            "", "it is another program, and nothing that can be seen of the call differs"
+        )
+    if is_traced_anew:
+        name = f"{program.name} {under}" if program.transform else program.name
+        tokens = "object of another trace", "object of this one"
+        return NewFunction(program.name, *tokens, name=name, form="traced")
+    if not program.is_known:
+        return Unknown("", "the call cannot be seen from where JAX compiles it")
+    return CachesCleared(program.name)

@@ -1,0 +1,222 @@
+"""Many causes in few sentences: what is one event to a reader is said once.
+
+A batch that is shorter in three arrays has three causes and is one event. A function that was
+compiled for three hundred lengths has as many causes, and one sentence says them all.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from jitcount._explain.causes.arguments import StaticValue
+from jitcount._explain.causes.arrays import Shape
+from jitcount._explain.causes.cause import REDACTED, Kind
+from jitcount._observe.call_site import argument_in
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from jitcount._explain.causes import Cause
+    from jitcount._explain.compile import Compile
+
+# Places and values that are written out; more are counted.
+_MOST_PLACES = 4
+_MOST_VALUES = 4
+
+
+def events(causes: Iterable[Cause]) -> list[tuple[Cause, tuple[str, ...]]]:
+    """The causes of a compile, each event once, with all places that it happened at."""
+    found: dict[Any, tuple[Cause, list[str]]] = {}
+    for cause in causes:
+        _, places = found.setdefault(_what(cause), (cause, []))
+        if cause.where not in places:
+            places.append(cause.where)
+    return [(cause, tuple(places)) for cause, places in found.values()]
+
+
+def _what(cause: Cause) -> Any:
+    """What happened, wherever it did."""
+    if isinstance(cause, Shape) and len(cause.axes) == 1:
+        (axis,) = cause.axes
+        return Shape, axis, cause.old.shape[axis], cause.new.shape[axis]
+    fields: dict[str, Any] = msgspec.structs.asdict(cause)
+    del fields["where"]
+    return type(cause), *fields.values()
+
+
+def sentences(causes: Iterable[Cause]) -> list[str]:
+    """Why a program was compiled, each event in brief; ``str(cause)`` says more."""
+    return [_sentence(cause, places) for cause, places in events(causes)]
+
+
+def _sentence(cause: Cause, places: tuple[str, ...], between: str = ": ") -> str:
+    if len(places) == 1:
+        return cause.brief(between)
+    if isinstance(cause, Shape) and len(cause.axes) == 1:
+        (axis,) = cause.axes
+        return f"axis {axis} of {_together(places, between + cause.changed[1])}"
+    return msgspec.structs.replace(cause, where=_list(places)).brief(between)
+
+
+def in_a_line(causes: Iterable[Cause]) -> str:
+    """Why a program was compiled, after a colon: ``axis 0 of x 3 → 4; y float32 → int32``."""
+    return "; ".join(_sentence(cause, places, " ") for cause, places in events(causes))
+
+
+def advice_of(causes: Iterable[Cause]) -> list[str]:
+    """What to do, once for each event; nothing where there is nothing to do."""
+    found = (msgspec.structs.replace(c, where=_list(places)) for c, places in events(causes))
+    return [cause.advice for cause in found if cause.advice]
+
+
+def _together(places: tuple[str, ...], what: str) -> str:
+    """Several places and what happened to them: ``batch: 32 → 7 (x, y, mask)``."""
+    root, *others = {argument_in(place) for place in places}
+    if others or len(places) == 1:
+        return f"{_list(places)}{what}"
+    return f"{root}{what} ({_list(tuple(_short(place, root) for place in places))})"
+
+
+def _short(place: str, root: str) -> str:
+    """What is left of a place without its argument: ``x`` of ``batch['x']``."""
+    rest = place.removeprefix(root)
+    key = re.fullmatch(r"\['([^']*)'\]|\.(\w+)", rest)
+    return next(filter(None, key.groups())) if key else rest
+
+
+def _list(places: Sequence[str]) -> str:
+    if len(places) <= _MOST_PLACES:
+        return ", ".join(places)
+    return f"{', '.join(places[: _MOST_PLACES - 1])} and {len(places) - _MOST_PLACES + 1} more"
+
+
+def sentences_of_many(compiles: Sequence[Sequence[Cause]]) -> list[str]:
+    """Why several programs of one function were compiled; most often first.
+
+    An axis that took many lengths, a static argument that took many values, is said once.
+    """
+    if len(compiles) == 1:
+        return sentences(compiles[0])
+    said: Counter[str] = Counter()
+    taken: dict[str, list[Any]] = {}
+    for causes in compiles:
+        for cause, places in events(causes):
+            name, values = _taken(cause, places)
+            said[name] += 1
+            taken.setdefault(name, []).extend(values)
+    ranked = [(name, count, list(dict.fromkeys(taken[name]))) for name, count in said.most_common()]
+    return [_said(name, count, values) for name, count, values in ranked]
+
+
+def _taken(cause: Cause, places: tuple[str, ...]) -> tuple[str, list[Any]]:
+    """What took other values, and which; a sentence and none where that cannot be summed up."""
+    if isinstance(cause, Shape) and len(cause.axes) == 1:
+        (axis,) = cause.axes
+        lengths = [cause.old.shape[axis], cause.new.shape[axis]]
+        return f"axis {axis} of {_together(places, '')}", lengths
+    if isinstance(cause, StaticValue) and cause.after != REDACTED:
+        return f"static argument {_list(places)}", [cause.before, cause.after]
+    return _sentence(cause, places), []
+
+
+def _said(name: str, count: int, values: list[Any]) -> str:
+    if not values:
+        return f"{name} ({count} times)" if count > 1 else name
+    ordered = sorted(values) if all(isinstance(value, int) for value in values) else values
+    if len(ordered) <= _MOST_VALUES:
+        return f"{name}: {', '.join(map(str, ordered))}"
+    return f"{name}: {ordered[0]} … {ordered[-1]}, {len(ordered)} of them"
+
+
+# --- What is worth fixing first: recompiles of a function at a line, and lines outside of any j
+
+
+# So many operations at one line are worth a jit.
+_MANY_OPERATIONS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Hotspot:
+    """Compiles that one line of the user's has needed."""
+
+    what: str
+    """What was compiled: a function, or so many operations."""
+
+    is_eager: bool
+    """Operations outside of any jit."""
+
+    call_site: str
+    count: int
+    seconds: float
+    causes: tuple[str, ...]
+    """What changed, summed up, most often first."""
+
+    advice: str
+    """What to do about it, or about what changed most often."""
+
+
+def hotspots(compiles: Iterable[Compile]) -> list[Hotspot]:
+    """All that is worth a look, the costliest first."""
+    made = [compiled for compiled in compiles if not compiled.from_disk]
+    found = [*_recompiles(made), *_operations(made)]
+    return sorted(found, key=lambda hotspot: -hotspot.seconds)
+
+
+def is_first(compiled: Compile) -> bool:
+    """Whether it is no recompile."""
+    return all(cause.kind == Kind.FIRST_CALL for cause in compiled.causes)
+
+
+def _recompiles(compiles: Sequence[Compile]) -> list[Hotspot]:
+    """The recompiles of each of the user's functions at each line."""
+    groups: dict[tuple[str, str], list[Compile]] = {}
+    for compiled in compiles:
+        if not compiled.eager and not is_first(compiled):
+            groups.setdefault((compiled.function, compiled.call_site), []).append(compiled)
+    return [
+        Hotspot(
+            what=function,
+            is_eager=False,
+            call_site=call_site,
+            count=len(group),
+            seconds=sum(compiled.total_s for compiled in group),
+            causes=tuple(sentences_of_many([compiled.causes for compiled in group])),
+            advice=_most_frequent_advice(group),
+        )
+        for (function, call_site), group in groups.items()
+    ]
+
+
+def _most_frequent_advice(group: Sequence[Compile]) -> str:
+    given = [advice for compiled in group for advice in advice_of(compiled.causes)]
+    return max(given, key=given.count, default="")
+
+
+def _operations(compiles: Sequence[Compile]) -> list[Hotspot]:
+    """Lines that are made of operations outside of any jit, each compiled by itself."""
+    groups: dict[str, list[Compile]] = {}
+    for compiled in compiles:
+        if compiled.eager:
+            groups.setdefault(compiled.call_site, []).append(compiled)
+    found = []
+    for call_site, group in groups.items():
+        again = [compiled.causes for compiled in group if not is_first(compiled)]
+        are_many = len(group) >= _MANY_OPERATIONS
+        if again or are_many:
+            hotspot = Hotspot(
+                what=f"{len(group)} operations were compiled one by one",
+                is_eager=True,
+                call_site=call_site,
+                count=len(group),
+                seconds=sum(compiled.total_s for compiled in group),
+                # Of many, what changed does not help: all of them together are the matter.
+                causes=() if are_many else tuple(sentences_of_many(again)),
+                advice="call it under jax.jit",
+            )
+            found.append(hotspot)
+    return found

@@ -1,0 +1,387 @@
+"""`jitcount.compare`: files of ledgers side by side."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from jitcount._ledger.budget import counts_text
+from jitcount._ledger.comparison import (
+    MISSING,
+    NEAR,
+    OTHER_DTYPE,
+    SAME,
+    UNSUPPORTED,
+    WRONG,
+    Cell,
+    Comparison,
+    Difference,
+    Prediction,
+    Row,
+    some,
+)
+from jitcount._ledger.findings import findings, share_of_bound, verdicts
+from jitcount._ledger.ledger import read_ledger
+from jitcount._numerics.arrays import decode, parts
+from jitcount._numerics.expected import EXACT
+from jitcount._numerics.judging import judge_pair
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Collection, Mapping, Sequence
+
+    from jitcount._explain.compile import Compile
+    from jitcount._ledger.environment import Environment
+    from jitcount._ledger.ledger import CaseEntry, Ledger
+    from jitcount._numerics.expected import Expected
+    from jitcount._numerics.judging import Verdict
+
+
+def compare(*ledgers: str | os.PathLike[str]) -> Comparison:
+    """Compare the ledgers in these files, from whichever machines, as ``jitcount compare`` does.
+
+    Printed, it is what the command shows; in a notebook, tables; ``to_dict()`` is plain data.
+
+    >>> import jitcount, pathlib, tempfile
+    >>> from jitcount._ledger.environment import environment
+    >>> from jitcount._ledger.ledger import Ledger, write_ledger
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> for name in "one.json", "two.json":
+    ...     write_ledger(folder / name, Ledger(environment=environment(), cases={}))
+    >>> jitcount.compare(folder / "one.json", folder / "two.json").differences
+    []
+
+    Raises:
+        jitcount._ledger.files.FileError: a file cannot be read, or is no ledger of this release.
+    """
+    paths = [Path(ledger) for ledger in ledgers]
+    named = zip(_names(paths), paths, strict=True)
+    return compare_ledgers({name: read_ledger(path) for name, path in named})
+
+
+def _names(paths: Sequence[Path]) -> list[str]:
+    """Short names that tell the files apart: stems, or paths where stems are alike.
+
+    >>> _names([Path("a/cpu.json"), Path("a/tpu.json")])
+    ['cpu', 'tpu']
+    >>> _names([Path("a/cpu.json"), Path("b/cpu.json"), Path("a/cpu.json")])
+    ['a/cpu.json', 'b/cpu.json', 'a/cpu.json (3)']
+    """
+    stems = [path.stem for path in paths]
+    names = stems if len(set(stems)) == len(stems) else [str(path) for path in paths]
+    return [
+        name if name not in names[:place] else f"{name} ({place + 1})"
+        for place, name in enumerate(names)
+    ]
+
+
+# --- Ledgers side by side: are the results equal, as far as they can be, and the compiles the s
+
+
+if TYPE_CHECKING:
+    # Of one case, by ledger.
+    Entries = Mapping[str, CaseEntry | None]
+    Judged = Mapping[str, Sequence[Verdict]]
+
+# References are computed in double precision on each machine: alike, but not to the last bit.
+_ALIKE = 1e-6
+
+# Where the first ledger of all is kept among the first of each kind.
+_ANY_KIND = None
+
+
+def compare_ledgers(ledgers: Mapping[str, Ledger]) -> Comparison:
+    """Pair up the cases of some ledgers by id; the first ledger that has one is the measure."""
+    cases = dict.fromkeys(case for ledger in ledgers.values() for case in ledger.cases)
+    differences: list[Difference] = []
+    rows = []
+    for case in cases:
+        entries = {name: ledger.cases.get(case) for name, ledger in ledgers.items()}
+        judged = {name: verdicts(entry) for name, entry in entries.items() if entry}
+        found = _differences(case, entries, judged, ledgers)
+        differences += found
+        wrong = {difference.ledger for difference in found}
+        rows.append(_row(case, entries, judged, wrong))
+    differences += _missing(ledgers, cases)
+    where = {name: str(ledger.environment) for name, ledger in ledgers.items()}
+    changed = _changed(ledgers)
+    return Comparison(where, differences, rows, changed, predictions(ledgers), growths(ledgers))
+
+
+def _missing(ledgers: Mapping[str, Ledger], cases: Collection[str]) -> list[Difference]:
+    """What each ledger lacks; of one that holds a part of the cases only, in one line."""
+    found = []
+    for name, ledger in ledgers.items():
+        lacking = [case for case in cases if case not in ledger.cases]
+        if len(lacking) == 1:
+            found.append(Difference(lacking[0], name, "is missing"))
+        elif lacking:
+            text = f"{len(lacking)} of {len(cases)} cases are missing: {some(lacking)}"
+            found.append(Difference("", name, text))
+    return found
+
+
+def _changed(ledgers: Mapping[str, Ledger]) -> dict[str, list[str]]:
+    """Which ledger brought other bits: what a reader of releases in their order wants to know."""
+    names = list(ledgers)
+    return {
+        name: [
+            case
+            for case, entry in ledgers[name].cases.items()
+            if (earlier := ledgers[before].cases.get(case)) is not None
+            and not _other_dtype(earlier, entry)
+            and [r.value for r in entry.results] != [r.value for r in earlier.results]
+        ]
+        for before, name in itertools.pairwise(names)
+    }
+
+
+def _differences(
+    case: str, entries: Entries, judged: Judged, ledgers: Mapping[str, Ledger]
+) -> list[Difference]:
+    """What is wrong with one case: in a ledger alone, or else against the first that has it."""
+    found: list[Difference] = []
+    run = {name: entry for name, entry in entries.items() if entry and not entry.unsupported}
+    for name, entry in run.items():
+        found += [Difference(case, name, text) for text in findings(entry, judged[name])]
+    first_results: dict[object, tuple[str, CaseEntry]] = {}
+    first_counts: dict[bool, tuple[str, CaseEntry]] = {}
+    alone = {difference.ledger for difference in found}
+    for name, entry in run.items():
+        if name in alone:
+            continue
+        # Against the first ledger of the same kind of device, which has no other arithmetic, and
+        # against the first of all.
+        kind = ledgers[name].environment.kind
+        kin = first_results.setdefault(kind, (name, entry))
+        first = first_results.setdefault(_ANY_KIND, (name, entry))
+        for measure_name, measure in dict([kin, first]).items():
+            found += [
+                Difference(case, name, f"{text}, unlike in {measure_name}")
+                for text in _unlike(entry, measure, same_kind=measure_name == kin[0])
+            ]
+        # Without jit everything is compiled, operation by operation: that is another program.
+        has_jit = ledgers[name].environment.has_jit
+        counts_name, counted = first_counts.setdefault(has_jit, (name, entry))
+        if entry.counts() != counted.counts():
+            text = f"compiled {counts_text(entry.counts())}"
+            other = f"{counts_text(counted.counts())} in {counts_name}"
+            found.append(Difference(case, name, f"{text}, against {other}"))
+        elif entry.expected_compiles != counted.expected_compiles:
+            text = f"expects other compiles than in {counts_name}"
+            found.append(Difference(case, name, text))
+    return found
+
+
+def _unlike(entry: CaseEntry, measure: CaseEntry, *, same_kind: bool) -> list[str]:
+    """How the results of two ledgers differ, beyond what both together may."""
+    if len(entry.results) != len(measure.results):
+        return [f"it has {len(entry.results)} results"]
+    lines = []
+    for number, (one, other) in enumerate(zip(measure.results, entry.results, strict=True)):
+        which = f"result {number} " if len(entry.results) > 1 else "it "
+        if not _are_alike(one.expected, other.expected):
+            lines.append(f"{which}is declared otherwise")
+        else:  # of one shape, since each has that of its reference
+            verdict = judge_pair(one.value, other.value, one.expected, same_kind=same_kind)
+            if not verdict.holds:
+                lines.append(f"{which}differs: {verdict}")
+    return lines
+
+
+def _are_alike(one: Expected, other: Expected) -> bool:
+    if one == other:
+        return True
+    if _kind(one) != _kind(other):
+        return False
+    if one.numerics == EXACT:
+        return False
+    reference, other_reference = parts(decode(one.reference)), parts(decode(other.reference))
+    same = (reference == other_reference) | (np.isnan(reference) & np.isnan(other_reference))
+    with np.errstate(invalid="ignore", over="ignore"):  # infinite ones and NaNs
+        off = np.abs(reference - other_reference)
+    return all(
+        np.all(np.abs(bound - other_bound) <= _ALIKE * bound)
+        and np.all(same | (off <= _ALIKE * bound))
+        for bound, other_bound in zip(one.bounds(), other.bounds(), strict=True)
+    )
+
+
+def _kind(expected: Expected) -> tuple[object, ...]:
+    reference = expected.reference
+    return expected.numerics, expected.dtype, expected.may, reference.shape, reference.dtype
+
+
+def _row(case: str, entries: Entries, judged: Judged, wrong: set[str]) -> Row:
+    good = (e for name, e in entries.items() if e and not e.unsupported and name not in wrong)
+    measure = next(good, None)
+    shares = [share_of_bound(entry, judged[name]) for name, entry in entries.items() if entry]
+    known = [share for share in shares if share is not None]
+    cells = [_cell(entry, measure, is_wrong=name in wrong) for name, entry in entries.items()]
+    return Row(case, max(known, default=None), cells)
+
+
+def _cell(entry: CaseEntry | None, measure: CaseEntry | None, *, is_wrong: bool) -> Cell:
+    if entry is None:
+        return Cell(MISSING)
+    if entry.unsupported:
+        return Cell(UNSUPPORTED)
+    if is_wrong or measure is None:
+        return Cell(WRONG)
+    pairs = [
+        judge_pair(one.value, other.value, one.expected)
+        for one, other in zip(measure.results, entry.results, strict=True)
+    ]
+    ulps = max((v.worst.ulps or 0 for v in pairs if v.worst), default=0)
+    figures = {
+        name: ratio
+        for name, seconds in entry.figures.items()
+        if (ratio := _ratio(seconds, measure.figures.get(name, 0.0))) is not None
+    }
+    dtype = _other_dtype(measure, entry)
+    same = OTHER_DTYPE if dtype else SAME
+    state = same if all(pair.share == 0 for pair in pairs) else NEAR
+    return Cell(state, ulps, dtype, _ratio(_seconds(entry), _seconds(measure)), figures)
+
+
+def _other_dtype(measure: CaseEntry, entry: CaseEntry) -> str:
+    """The dtype of the first result that has another one than in the measure; empty if none has."""
+    pairs = zip(measure.results, entry.results, strict=False)
+    other = (two.value.dtype for one, two in pairs if one.value.dtype != two.value.dtype)
+    return next(other, "")
+
+
+def _seconds(entry: CaseEntry) -> float:
+    return math.fsum(compiled.total_s for compiled in entry.compiles)
+
+
+def _ratio(seconds: float, measure: float) -> float | None:
+    return seconds / measure if seconds > 0 and measure > 0 else None
+
+
+# --- Programs that have grown from one ledger to the next: operations are the same in every run ---
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """One program that has more operations, or fewer, than in the ledger before.
+
+    >>> print(Growth("train.py", "step", "after", 2113, 8449, "model.py:22 in net"))
+    after: step 2,113 → 8,449 operations, at model.py:22 in net
+    """
+
+    case: str
+    function: str
+    ledger: str
+    before: int
+    after: int
+    call_site: str
+    """The line that most of it comes from; of ledgers with no profile, that of the call."""
+
+    def __str__(self) -> str:
+        change = f"{self.before:,} → {self.after:,} operations"
+        return f"{self.ledger}: {self.function} {change}, at {self.call_site}"
+
+
+def growths(ledgers: Mapping[str, Ledger]) -> list[Growth]:
+    """What has changed its size from each ledger to the next, the largest change first.
+
+    Compared are programs of one platform, with the same function and signature, in the same case;
+    of several such, one after the other.
+    """
+    found = []
+    for (_, before), (name, after) in itertools.pairwise(ledgers.items()):
+        if _is_other(before.environment, after.environment):
+            continue
+        for case, entry in after.cases.items():
+            earlier = before.cases.get(case)
+            if earlier is None:
+                continue
+            known: dict[str, list[Compile]] = {}
+            for compiled in earlier.compiles:
+                known.setdefault(compiled.call, []).append(compiled)
+            for compiled in entry.compiles:
+                same = known.get(compiled.call)
+                one = same.pop(0) if same else None
+                if one and one.operations and one.operations != compiled.operations:
+                    found.append(_growth(case, name, one, compiled))
+    return sorted(found, key=lambda each: -abs(each.after - each.before))
+
+
+def _is_other(one: Environment, other: Environment) -> bool:
+    """Another JAX, or another platform, lowers the same program to other operations."""
+    return (one.kind, one.jax) != (other.kind, other.jax)
+
+
+def _growth(case: str, ledger: str, before: Compile, after: Compile) -> Growth:
+    counts = {(line.file, line.line): line.operations for line in before.lines}
+    changes = [
+        (abs(line.operations - counts.get((line.file, line.line), 0)), str(line.call_site))
+        for line in after.lines
+        if line.is_attributed
+    ]
+    place = max(changes)[1] if changes and before.lines else str(after.call_site)
+    return Growth(case, after.function, ledger, before.operations, after.operations, place)
+
+
+# --- A real device's ledger beside the emulation of that device: was it foreseen? -----------------
+
+
+# What JAX calls the devices of a target; a GPU has its target's name in its own.
+_TPU_KINDS = {
+    "v4": ("TPU v4",),
+    "v5e": ("TPU v5 lite", "TPU v5e"),
+    "v5p": ("TPU v5", "TPU v5p"),
+    "v6e": ("TPU v6 lite", "TPU v6e"),
+    "7x": ("TPU7x", "TPU 7x", "TPU v7x"),
+}
+
+
+def predictions(ledgers: Mapping[str, Ledger]) -> list[Prediction]:
+    """Each ledger of a real device, with each one that emulates it."""
+    return [
+        _prediction(name, ledger, other_name, other)
+        for name, ledger in ledgers.items()
+        for other_name, other in ledgers.items()
+        if emulates(other.environment, ledger.environment)
+    ]
+
+
+def emulates(one: Environment, other: Environment) -> bool:
+    """Whether what one ran as if on is what another ran on."""
+    platform, _, chip = one.as_if.partition(":")
+    if not one.as_if or other.as_if:
+        return False
+    if platform == "tpu":
+        return other.platform == "tpu" and other.device_kind in _TPU_KINDS.get(chip, ())
+    return other.platform in {"gpu", "cuda"} and chip.lower() in other.device_kind.lower().split()
+
+
+def _prediction(name: str, ledger: Ledger, other_name: str, other: Ledger) -> Prediction:
+    same, near, missed = 0, 0, []
+    for case, entry in ledger.cases.items():
+        foreseen = other.cases.get(case)
+        if foreseen is None or entry.unsupported or foreseen.unsupported or entry.error:
+            continue
+        share = _share(foreseen, entry)
+        if share is None:
+            missed.append(case)
+        else:
+            same, near = (same + 1, near) if share == 0 else (same, near + 1)
+    return Prediction(name, other_name, same, near, tuple(missed))
+
+
+def _share(foreseen: CaseEntry, entry: CaseEntry) -> float | None:
+    """How much of what both may be off together is used; None where it is more than all."""
+    if len(foreseen.results) != len(entry.results):
+        return None
+    pairs = [
+        judge_pair(one.value, two.value, one.expected)
+        for one, two in zip(foreseen.results, entry.results, strict=True)
+    ]
+    return max((pair.share for pair in pairs), default=0.0) if all(p.holds for p in pairs) else None

@@ -1,0 +1,63 @@
+"""What is wrong with one entry of a ledger, looked at alone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jitcount._ledger.budget import counts_text
+from jitcount._numerics.expected import EXACT
+from jitcount._numerics.judging import judge
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from jitcount._ledger.ledger import CaseEntry
+    from jitcount._numerics.judging import Verdict
+
+
+REFUSES = " refuses it: "
+"""In a reason why a program was not emulated: the target's own compiler does not take it."""
+
+
+def verdicts(entry: CaseEntry) -> list[Verdict]:
+    """Each result of an entry, held against what it must be."""
+    return [judge(result.value, result.expected) for result in entry.results]
+
+
+def findings(entry: CaseEntry, judged: Sequence[Verdict] | None = None) -> list[str]:
+    """What is not as the case says, a line each; empty when all is."""
+    if entry.error:
+        return [f"it raised {entry.error}"]
+    lines = []
+    for number, verdict in enumerate(verdicts(entry) if judged is None else judged):
+        if not verdict.holds:
+            which = f"result {number}: " if len(entry.results) > 1 else ""
+            lines.append(f"{which}{verdict}")
+    if entry.unsteady:
+        lines.append(entry.unsteady)
+    if entry.expected_compiles is not None:
+        wanted = {name: count for name, count in entry.expected_compiles.items() if count}
+        if entry.counts() != wanted:
+            lines.append(f"compiled {counts_text(entry.counts())}, not {counts_text(wanted)}")
+    lines += [f"as if: {line}" for line in entry.as_on_cpu if REFUSES in line]
+    return lines + [line for target in entry.targets for line in _refusals(entry, target)]
+
+
+def _refusals(entry: CaseEntry, target: str) -> list[str]:
+    """What was not compiled for a target: there it is compiled as often as here, or it is wrong."""
+    lines = []
+    for compiled in entry.compiles:
+        result = compiled.on.get(target)
+        if compiled.from_disk or (result is not None and result.error is None):
+            continue
+        why = "was not asked" if result is None else " ".join(str(result.error).split())
+        signature = ", ".join(compiled.signature)
+        lines.append(f"{target} did not compile {compiled.function}({signature}): {why}")
+    return lines
+
+
+def share_of_bound(entry: CaseEntry, judged: Sequence[Verdict] | None = None) -> float | None:
+    """How much of its expected bounds an entry uses; None where all is exact, or nothing is."""
+    pairs = zip(entry.results, verdicts(entry) if judged is None else judged, strict=True)
+    shares = (v.share for result, v in pairs if result.expected.numerics != EXACT)
+    return max(shares, default=None)

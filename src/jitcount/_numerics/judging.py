@@ -1,0 +1,179 @@
+"""Whether a result is what it must be: equal to the bit, as expected, possible, or wrong."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from jitcount._numerics.arrays import Array, decode, parts, ulps_between
+from jitcount._numerics.expected import EXACT, Expected
+
+# The grades of a result.
+AS_EXPECTED = "expected"
+POSSIBLE = "proven"
+WRONG = "wrong"
+
+
+@dataclass(frozen=True, slots=True)
+class Worst:
+    """The element that is farthest off, for its bound."""
+
+    index: tuple[int, ...]
+    found: str
+    expected: str
+    dtype: str
+    ulps: int | None
+    likely: float
+    """The bound that it keeps as a rule."""
+
+    bound: float
+    """The bound that is proven."""
+
+    share: float
+    """Of the one that `grade` speaks of: the proven one where it is wrong."""
+
+    grade: str
+
+    def __str__(self) -> str:
+        """What is wrong, in one line."""
+        at = f"[{', '.join(map(str, self.index))}]" if self.index else "the value"
+        ulps = "" if self.ulps is None else f", {self.ulps:,} ulp{'s' * (self.ulps != 1)} apart"
+        off = f"{at} is {self.found}, not {self.expected}{ulps}"
+        if self.bound == 0:
+            return f"{off}; it must be equal to the bit"
+        if self.grade == POSSIBLE:
+            times = f"suspicious: {self.share:.3g} times what is expected of {self.dtype}"
+            return f"{off}; {times} ({self.likely:.3g}), within what is possible ({self.bound:.3g})"
+        if math.isinf(self.share):
+            return f"{off}; not comparable with the bound {self.bound:.3g}"
+        return f"{off}; {self.share:.3g} of the bound {self.bound:.3g}"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Whether a result holds, and how much of its bound it uses."""
+
+    grade: str
+    share: float
+    """Of the expected bound: 0 where it is right to the last digit, 1 where all of it is used."""
+
+    worst: Worst | None = None
+    wrong: str = ""
+    """What is wrong before any number is looked at."""
+
+    excuse: str = ""
+    """Why it may pass what is expected."""
+
+    @property
+    def holds(self) -> bool:
+        """What is possible, but not expected, holds only where the case says why."""
+        return self.grade == AS_EXPECTED or (self.grade == POSSIBLE and bool(self.excuse))
+
+    def __str__(self) -> str:
+        return self.wrong or str(self.worst)
+
+
+def judge(value: Array, expected: Expected) -> Verdict:
+    """Hold a result against what it must be."""
+    if wrong := _wrong_kind(value, expected):
+        return Verdict(WRONG, math.inf, wrong=wrong)
+    found, reference = decode(value), decode(expected.reference)
+    return _judge(found, reference, expected, times=1.0, excuse=expected.may)
+
+
+def judge_pair(one: Array, other: Array, expected: Expected, *, same_kind: bool = False) -> Verdict:
+    """Hold two results of the same case against each other: each may use up its own bound.
+
+    What one kind of device may do otherwise than another is no excuse between two of the same.
+    """
+    if one.data == other.data and one.dtype == other.dtype:
+        return Verdict(AS_EXPECTED, 0.0)
+    excuse = "" if same_kind else expected.may
+    return _judge(decode(other), decode(one), expected, times=2.0, excuse=excuse)
+
+
+def _wrong_kind(value: Array, expected: Expected) -> str:
+    if value.shape != expected.reference.shape:
+        return f"the shape is {value.shape}, not {expected.reference.shape}"
+    if value.dtype != expected.dtype and not _are_both_whole(value.dtype, expected.dtype):
+        return f"the dtype is {value.dtype}, not {expected.dtype}"
+    return ""
+
+
+def _are_both_whole(one: str, other: str) -> bool:
+    """With x64 on, JAX's whole numbers have 64 bits: the numbers themselves are compared."""
+    return one.rstrip("3264") == other.rstrip("3264") and one.startswith(("int", "uint"))
+
+
+def _judge(
+    found: np.ndarray, reference: np.ndarray, expected: Expected, *, times: float, excuse: str
+) -> Verdict:
+    found, reference = parts(found), parts(reference)
+    if not found.size:
+        return Verdict(AS_EXPECTED, 0.0)
+    with np.errstate(over="ignore"):  # a bound near the largest number there is
+        likely, bound = (
+            np.minimum(times * one, np.finfo(np.float64).max) for one in expected.bounds()
+        )
+    if expected.numerics == EXACT:
+        as_expected = possible = _exact_shares(found, reference)
+    else:
+        as_expected = _shares(found, reference, likely)
+        possible = _shares(found, reference, bound)
+    share = float(as_expected.max())
+    if share == 0:
+        return Verdict(AS_EXPECTED, 0.0)
+    grade = WRONG if possible.max() > 1 else POSSIBLE if share > 1 else AS_EXPECTED
+    shares = possible if grade == WRONG else as_expected
+    place = int(np.argmax(shares))
+    index = tuple(map(int, np.unravel_index(place, found.shape)))
+    with np.errstate(over="ignore"):  # a reference that its dtype does not hold is infinite there
+        one, other = found[index], reference[index].astype(found.dtype)
+    finite = bool(np.isfinite(np.float64(one)) and np.isfinite(np.float64(other)))
+    worst = Worst(
+        index,
+        _exact_text(one),
+        _exact_text(other),
+        expected.dtype,
+        ulps_between(one, other) if finite else None,
+        float(likely[index]),
+        float(bound[index]),
+        float(shares.ravel()[place]),
+        grade,
+    )
+    return Verdict(grade, share, worst, excuse=excuse)
+
+
+def _exact_shares(found: np.ndarray, reference: np.ndarray) -> np.ndarray:
+    same = found == reference
+    if found.dtype.kind not in "biu":
+        wide, wide_reference = _wide(found), _wide(reference)
+        same &= np.signbit(wide) == np.signbit(wide_reference)
+        same |= np.isnan(wide) & np.isnan(wide_reference)
+    return np.where(same, 0.0, np.inf)
+
+
+def _shares(found: np.ndarray, reference: np.ndarray, bound: np.ndarray) -> np.ndarray:
+    """How much of its bound each element uses; infinite ones and NaNs must be where they should."""
+    wide, wide_reference = _wide(found), _wide(reference)
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        off = np.abs(wide - wide_reference)
+        shares = off / bound
+    same = (wide == wide_reference) | (np.isnan(wide) & np.isnan(wide_reference))
+    both_finite = np.isfinite(wide) & np.isfinite(wide_reference)
+    return np.where(same, 0.0, np.where(both_finite, shares, np.inf))
+
+
+def _wide(values: np.ndarray) -> np.ndarray:
+    with np.errstate(invalid="ignore"):  # a signalling NaN, of which NumPy would warn
+        return values.astype(np.float64)
+
+
+def _exact_text(number: np.generic) -> str:
+    """A number that reads well and can be read back to the bit."""
+    if number.dtype.kind in "biu":
+        return str(number)
+    wide = float(number)
+    return f"{wide!r}" if number.dtype.itemsize == 8 else f"{wide:.9g}"

@@ -1,0 +1,283 @@
+"""From what was found of a compile to its profile: by line, most first, and nothing lost."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from jitcount._hlo.locations import sites_at
+from jitcount._observe.call_site import UNKNOWN_SITE, Sites, owner_of
+from jitcount._profile.compiler_events import wall_seconds
+from jitcount._profile.draft import Draft
+from jitcount._profile.origin import Origin
+from jitcount._profile.result import NOT_ATTRIBUTED, Constant, Line, Phase, Profile
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from jitcount._hlo.locations import DeepStacks
+    from jitcount._hlo.mlir import Lowered
+    from jitcount._observe.call_site import CallSite
+    from jitcount._profile.compiler_events import Account
+    from jitcount._profile.optimised import Optimised
+
+# Of passes, those that are worth a row.
+_WORTH_A_ROW = 0.02
+
+_FROM_DISK = "it came from the persistent cache: XLA compiled nothing"
+
+
+def profile_of(  # noqa: PLR0913 (keywords, each of its own)
+    draft: object,
+    *,
+    trace_s: float,
+    lower_s: float,
+    compile_s: float,
+    call_site: CallSite = UNKNOWN_SITE,
+    from_disk: bool = False,
+) -> Profile | None:
+    """Write out what was found; None where nothing was.
+
+    Where a library jits its own function, no line of the user's is inside of the program: then it
+    is the line that called, `call_site`.
+    """
+    if not isinstance(draft, Draft):  # a guard asks before XLA has begun
+        return None
+    draft.read()
+    if owner_of(call_site.file) == "user":
+        draft = _with_call_site(draft, call_site)
+    return Profile(
+        lines=_with_shares(_lines(draft, trace_s, compile_s), lower_s),
+        loops=draft.loops,
+        phases=_phases(draft.account, trace_s, lower_s, compile_s),
+        constants=draft.constants,
+        notes=(_FROM_DISK,) if from_disk else tuple(dict.fromkeys(draft.notes)),
+    )
+
+
+def _with_call_site(draft: Draft, call_site: CallSite) -> Draft:
+    """A draft in which what has only a library's line has the user's, too."""
+
+    def placed(origin: Origin) -> Origin:
+        site = origin.sites.user
+        if site == UNKNOWN_SITE or owner_of(site.file) != "library":
+            return origin
+        return origin._replace(sites=Sites(call_site, origin.sites.via or site))
+
+    def moved(figures: Mapping[Origin, float]) -> dict[Origin, float]:
+        found: dict[Origin, float] = {}
+        for origin, figure in figures.items():
+            found[placed(origin)] = found.get(placed(origin), 0) + figure
+        return found
+
+    names = ("trace", "jaxpr", "operations", "optimised", "units")
+    changed: dict[str, Any] = {name: moved(getattr(draft, name)) for name in names}
+    return replace(draft, **changed)
+
+
+def seconds_by_origin(account: Account, program: Optimised) -> dict[Origin, float]:
+    """The time of each unit of code, shared among the places that it comes from."""
+    found: dict[Origin, float] = {}
+    for unit, seconds in zip(account.units, wall_seconds(account.units), strict=True):
+        origins = program.origins_of(unit.name)
+        for origin, weight in origins.items():
+            share = seconds * weight / origins.total()
+            found[origin] = found.get(origin, 0.0) + share
+    return found
+
+
+# --- Lines ----------------------------------------------------------------------------------------
+
+# How much a figure says of what a line calls: what a stack says comes before what an instruction is
+# called, and a sample of the trace may have met whatever JAX does besides.
+_SAYS = {"jaxpr_operations": 1000.0, "trace_s": 1e-3}
+
+# What is summed up for a line, and in which field it is kept.
+_FIGURES = ("trace_s", "compile_s", "jaxpr_operations", "operations", "optimised_operations")
+
+
+Figures = dict[str, float]
+
+
+@dataclass(slots=True)
+class _Row:
+    site: CallSite
+    figures: Figures = field(default_factory=dict)
+    calls: dict[str, float] = field(default_factory=dict)
+    parts: dict[str, Figures] = field(default_factory=dict)
+
+
+def _lines(draft: Draft, trace_s: float, compile_s: float) -> tuple[Line, ...]:
+    found: tuple[Mapping[Origin, float], ...] = (
+        _no_more_than(draft.trace, trace_s),
+        _no_more_than(draft.units, compile_s),
+        draft.jaxpr,
+        draft.operations,
+        draft.optimised,
+    )
+    rows: dict[tuple[str, int], _Row] = {}
+    rest: Figures = {"trace_s": trace_s, "compile_s": compile_s}
+    for name, by_origin in zip(_FIGURES, found, strict=True):
+        for origin, figure in by_origin.items():
+            site = origin.sites.user
+            if site is UNKNOWN_SITE or site == UNKNOWN_SITE:
+                if name.endswith("operations"):
+                    _raise(rest, name, figure)
+                continue
+            if not name.endswith("operations"):
+                _raise(rest, name, -figure)
+            row = rows.setdefault((site.file, site.line), _Row(site))
+            _add(row, name, origin, figure)
+    lines = sorted(map(_line, rows.values()), key=_cost, reverse=True)
+    last = Line(call_site=NOT_ATTRIBUTED, **_plain(rest))
+    return (*lines, last) if any(rest.values()) else tuple(lines)
+
+
+def _with_shares(lines: tuple[Line, ...], lower_s: float) -> tuple[Line, ...]:
+    """Say of each line what it has of the time that is spent on the program as a whole."""
+    counts: list[int] = [line.operations for line in lines]
+    whole = sum(counts)
+    rest = lower_s + sum(line.compile_s for line in lines if not line.is_attributed)
+    found = [
+        msgspec.structs.replace(line, share_s=rest * count / whole)
+        if line.is_attributed and whole
+        else line
+        for line, count in zip(lines, counts, strict=True)
+    ]
+    return tuple(sorted(found, key=lambda line: (line.is_attributed, *_cost(line)), reverse=True))
+
+
+def _add(row: _Row, name: str, origin: Origin, figure: float) -> None:
+    _raise(row.figures, name, figure)
+    if origin.calls:
+        _raise(row.calls, origin.calls, figure * _SAYS.get(name, 1.0))
+    for part in filter(None, (origin.copy, str(origin.sites.via))):
+        _raise(row.parts.setdefault(part, {}), name, figure)
+
+
+def _raise(figures: Figures, name: str, by: float) -> None:
+    figures[name] = figures.get(name, 0.0) + by
+
+
+def _line(row: _Row) -> Line:
+    inside = [Line(call_site=row.site, part=part, **_plain(f)) for part, f in row.parts.items()]
+    return Line(
+        call_site=row.site,
+        calls=max(row.calls, key=row.calls.__getitem__, default=""),
+        inside=tuple(sorted(inside, key=_cost, reverse=True)),
+        **_plain(row.figures),
+    )
+
+
+def _plain(figures: Figures) -> dict[str, Any]:
+    return {
+        name: int(figure) if name.endswith("operations") else max(0.0, float(figure))
+        for name, figure in figures.items()
+    }
+
+
+def _cost(line: Line) -> tuple[float, int]:
+    return line.total_s, line.operations
+
+
+def _no_more_than(seconds: Mapping[Origin, float], limit: float) -> dict[Origin, float]:
+    """Scaled down where clocks differ: lines take no longer than their phase."""
+    whole = sum(seconds.values())
+    scale = limit / whole if whole > limit else 1.0
+    return {origin: each * scale for origin, each in seconds.items()}
+
+
+# --- Phases ---------------------------------------------------------------------------------------
+
+
+def _phases(
+    account: Account | None, trace_s: float, lower_s: float, compile_s: float
+) -> tuple[Phase, ...]:
+    found = [Phase(name="trace", seconds=trace_s), Phase(name="lower", seconds=lower_s)]
+    if account is None or not account.passes_s + account.generation_s:
+        return (*found, Phase(name="XLA", seconds=compile_s))
+    passes = min(account.passes_s, compile_s)
+    generation = min(account.generation_s, compile_s - passes)
+    longest = tuple(
+        Phase(name=name, seconds=seconds)
+        for name, seconds in sorted(account.by_pass.items(), key=lambda each: -each[1])[:5]
+        if seconds > _WORTH_A_ROW * compile_s
+    )
+    return (
+        *found,
+        Phase(name="XLA's passes", seconds=passes, inside=longest),
+        Phase(name="code generation", seconds=generation),
+        Phase(name="XLA's rest", seconds=compile_s - passes - generation),
+    )
+
+
+# --- Arrays that a program has inside of it, and the time that XLA takes to compute with them -----
+#
+# What a function closes over becomes part of the program. XLA computes beforehand what follows from
+# constants alone: with large ones that takes long, and is done for each compile anew.
+
+
+# Smaller ones are everywhere, and cost nothing.
+_LARGE_BYTES = 100_000
+
+# A share of the compile that is worth a word.
+_LONG = 0.05
+
+_TENSOR = re.compile(r"tensor<((?:\d+x)*)([a-z]\w*?)(\d+)?>")
+_NAMES = {"f": "float", "i": "int", "ui": "uint", "bf": "bfloat", "i1": "bool"}
+
+
+def large_constants(program: Lowered, deep: DeepStacks) -> tuple[Constant, ...]:
+    """The large constants of a program, largest first."""
+    found = []
+    for form, stack in program.constants:
+        name, size = described(form)
+        if size >= _LARGE_BYTES:
+            site = sites_at(deep.whole(stack)).user
+            found.append(Constant(call_site=site, type=name, bytes=size))
+    return tuple(sorted(found, key=lambda each: -each.bytes))
+
+
+def described(form: str) -> tuple[str, int]:
+    """A type of MLIR's as people write it, and its size; nothing where it is not known.
+
+    >>> described("tensor<300x1000xf32>"), described("tensor<8xi1>")
+    (('float32[300,1000]', 1200000), ('bool[8]', 8))
+    """
+    match = _TENSOR.fullmatch(form)
+    if match is None:
+        inner = re.fullmatch(r"tensor<((?:\d+x)*)complex<f(\d+)>>", form)
+        if inner is None:
+            return form, 0
+        shape, kind, bits = inner[1], "complex", 2 * int(inner[2])
+    else:
+        shape, bits = match[1], int(match[3] or 8)
+        kind = _NAMES.get(match[2], match[2])
+    sizes = [int(size) for size in shape.split("x") if size]
+    count = 1
+    for size in sizes:
+        count *= size
+    name = "bool" if (kind, bits) == ("int", 1) else f"{kind}{bits}"
+    return f"{name}[{','.join(map(str, sizes))}]", count * max(bits, 8) // 8
+
+
+def note_folding(draft: Draft) -> None:
+    """Blame the folding of constants on the lines that brought the large ones, by their size."""
+    account = draft.account
+    if account is None or account.end <= account.begin:
+        return
+    seconds = sum(s for name, s in account.by_pass.items() if name.startswith("constant_folding"))
+    if seconds < _LONG * (account.end - account.begin):
+        return
+    whole = sum(each.bytes for each in draft.constants)
+    if not whole:
+        draft.notes.append(
+            f"constant folding took {seconds:.1f} s, and no large constant was found"
+        )
+        return
+    for each in draft.constants:
+        origin = Origin(Sites(each.call_site), calls="constant folding")
+        draft.units[origin] = draft.units.get(origin, 0.0) + seconds * each.bytes / whole

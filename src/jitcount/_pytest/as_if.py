@@ -1,0 +1,184 @@
+"""``--as-if=T``: a whole run of pytest computes as a target would."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from jitcount._after_jax import after_import_of_jax, forget
+from jitcount._show.emulation_table import EmulationSums, sums_table
+from jitcount._show.terminal import render
+from jitcount._targets.host import prefer_cpu
+from jitcount._targets.installed import require_installed
+from jitcount._targets.names import parse
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Sequence
+
+    from jitcount._emulate.result import EmulatedProgram, Emulation
+
+
+class AsIf:
+    """From the tests' import of JAX on, until the run ends; in each worker, if there are some."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        self._target = config.getoption("jitcount_as_if")
+        self._sums = EmulationSums()
+        try:
+            require_installed(parse(self._target))
+        except (ValueError, ImportError) as error:
+            pytest.exit(str(error), 2)
+        prefer_cpu()
+        self._block = contextlib.ExitStack()
+        self._emulation: Emulation | None = None
+        self._problem = ""
+        self._has_raised = False
+        """Whether the test itself did: it may also fail by its count, or for not failing."""
+        self._before = 0
+        self._callback = self._begin  # one object: a bound method is a new one each time
+        after_import_of_jax(self._callback)
+
+    def _begin(self) -> None:
+        from jitcount._emulate.as_if import as_if  # noqa: PLC0415 (it needs JAX)
+
+        try:
+            self._emulation = self._block.enter_context(as_if(self._target))
+        except Exception as error:  # noqa: BLE001 (the tests' own import must not fail)
+            self._problem = f"not as if on {self._target}: {_in_a_line(error)}"
+
+    @pytest.hookimpl(wrapper=True, trylast=True)  # nearest to the test: what raises is the test's
+    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
+        """Fail a test that has run as on the CPU: it would pass for nothing."""
+        self._has_raised = True
+        result = yield
+        self._has_raised = bool(vars(item).get(_KEPT))
+        if self._problem:
+            pytest.fail(self._problem, pytrace=False)
+        return result
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Say of a failed test whether it fails only there, and where the target rounds."""
+        report = yield
+        if self._emulation is not None:
+            if report.failed:
+                text = "\n\n".join(filter(None, self._explained(item, call)))
+                if text:
+                    report.sections.append((f"as if on {self._target}", text))
+            if call.when == "teardown":
+                self._before = len(self._emulation.programs)
+        return report
+
+    def _explained(self, item: pytest.Item, call: pytest.CallInfo[None]) -> list[str]:
+        """What a failure has to do with the target, and the programs of its test."""
+        from jitcount._emulate.as_if import emulated, suspended  # noqa: PLC0415 (it needs JAX)
+
+        assert self._emulation is not None  # noqa: S101
+        programs = self._emulation.programs[self._before :]
+        if call.when != "call" or not self._has_raised:
+            return [self._table(programs)]
+        with suspended():
+            error = _called_again(item)
+        if error:
+            return [f"Called again as on the CPU it fails, too: {error}", self._table(programs)]
+        if not any(program.roundings for program in programs):
+            # What an earlier test has compiled was not compiled for this one.
+            with emulated(self._emulation.emulator, anew=True) as again:
+                _called_again(item)
+            programs = again.programs
+        return [
+            f"{_ONLY} {self._target}: called again as on the CPU it passes. {self._exactly(item)}",
+            self._table(programs),
+        ]
+
+    def _exactly(self, item: pytest.Item) -> str:
+        """Whether the rounding of products is why it fails there, or something else."""
+        from jitcount._emulate.arithmetic import EXACT  # noqa: PLC0415 (the room needs JAX)
+        from jitcount._emulate.as_if import emulated  # noqa: PLC0415
+
+        assert self._emulation is not None  # noqa: S101
+        with emulated(replace(self._emulation.emulator, arithmetic=EXACT)):
+            error = _called_again(item)
+        if error:
+            return f"There it fails with exact products, too: {error}"
+        return "There it passes with exact products, too: it is their rounding."
+
+    def _table(self, programs: Sequence[EmulatedProgram]) -> str:
+        sums = EmulationSums.of(programs)
+        return render(sums_table(self._target, sums)) if programs else ""
+
+    def pytest_sessionfinish(self) -> None:
+        """Add up what was computed; a worker of pytest-xdist sends it."""
+        if self._emulation is None:
+            return
+        sums = EmulationSums.of(self._emulation.programs).plain()
+        sent = getattr(self._config, "workeroutput", None)
+        if sent is None:
+            self._sums.join(sums)
+        else:
+            sent[_SENT] = sums
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        """Take what a worker has sent; one that crashed has sent nothing."""
+        sums = (getattr(node, "workeroutput", None) or {}).get(_SENT)
+        if sums is not None:
+            self._sums.join(sums)
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        """How much was computed as the target's own would, and what fails only there."""
+        title = f"as if on {self._target}"
+        failed = terminalreporter.stats.get("failed", [])
+        only = [report.nodeid for report in failed if _fails_only_there(report, title)]
+        if not self._sums.programs and not only:
+            return
+        terminalreporter.section(title)
+        if self._sums.programs:
+            terminalreporter.write_line(render(sums_table(self._target, self._sums)))
+        if only:
+            terminalreporter.write_line(f"{len(only)} of {len(failed)} failed tests fail only so:")
+            for name in only:
+                terminalreporter.write_line(f"  {name}")
+
+    def pytest_unconfigure(self) -> None:
+        """Leave JAX as it was."""
+        forget(self._callback)
+        self._block.close()
+
+
+_ONLY = "It fails only as if on"
+
+_SENT = "jitcount_as_if"
+
+# A TestCase raises nothing: it keeps what happened.
+_KEPT = "_excinfo"
+
+
+def _fails_only_there(report: Any, title: str) -> bool:
+    return any(name == title and text.startswith(_ONLY) for name, text in report.sections)
+
+
+def _called_again(item: pytest.Item) -> str:
+    """Call a test once more, with the fixtures that it has; what it raised, in a line."""
+    silent = io.StringIO()
+    try:
+        with contextlib.redirect_stdout(silent), contextlib.redirect_stderr(silent):
+            item.runtest()
+    except KeyboardInterrupt:  # Ctrl-C ends the run; `sys.exit` in a test only fails that
+        raise
+    except BaseException as error:  # noqa: BLE001 (pytest's own outcomes are no Exceptions)
+        return _in_a_line(error)
+    kept = item.__dict__.pop(_KEPT, None)
+    return _in_a_line(kept[-1].value) if kept else ""
+
+
+def _in_a_line(error: BaseException) -> str:
+    first = (str(error).strip().splitlines() or [""])[0]
+    return f"{type(error).__name__}: {first}" if first else type(error).__name__

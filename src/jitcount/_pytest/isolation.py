@@ -1,0 +1,197 @@
+"""Counts that depend on the test alone: not on the tests before it, nor on their order.
+
+What was compiled before would be missing in a test's count, so JAX's caches are cleared. They are
+the whole process's: what the test's own fixtures of a wider scope have compiled goes too. That is
+given back: a program that such a fixture has compiled, and that was cleared here since, is not held
+against the test when it is compiled again. And where the caches hold nothing else, they are left
+alone.
+
+So that it is known what a fixture of a wider scope compiles, it finds no other's programs either.
+
+Before the tests have imported JAX there is nothing to hear, and nothing to clear.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import pytest
+
+from jitcount._after_jax import after_import_of_jax, forget
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Generator, Iterable
+
+    from jitcount._observe.in_flight import Observation
+    from jitcount._observe.program import Program
+    from jitcount._registry import Excuse, Hub
+
+    Warmups = list[tuple["Key", Program]]
+
+Key: TypeAlias = tuple[object, ...]
+
+
+def key_of(seen: Observation) -> Key | None:
+    """The same for a program that is compiled again after a clear; None where that is not known.
+
+    A call of a jitted function is known by its description: a new lambda of the same text is
+    another one. The description of an eager operation holds what JAX traces anew after a clear (the
+    body of a loop), so that one is known by what XLA is handed.
+    """
+    program = seen.program
+    if program is None:
+        return None
+    if program.function is not None:
+        return (program.group, program.places, program.key)
+    return (program.group, seen.measure.fingerprint) if seen.measure else None
+
+
+def fixtures_of(item: pytest.Item) -> Collection[str]:
+    """The names of the fixtures that a test asks for, and of those that these ask for."""
+    return getattr(item, "fixturenames", ())
+
+
+class Isolation:
+    """Clears JAX's caches for tests that hold a count; there only where a run has such tests."""
+
+    def __init__(
+        self, items: Iterable[pytest.Item], holds_count: Callable[[pytest.Item], bool]
+    ) -> None:
+        self._holds_count = holds_count
+        self._shared = {name for item in items if holds_count(item) for name in fixtures_of(item)}
+        """The fixtures of tests that hold a count: all that these compile must be known."""
+
+        self._warmups: dict[pytest.FixtureDef[Any], Warmups] = {}
+        """Of each fixture that is set up, or is being set up, what it compiled."""
+
+        self._at_work: list[Warmups] = []
+        self._cached: set[Key | None] = {None}
+        """All that was compiled since the last clear; what was before this began is not known."""
+
+        self._names: set[str] = set()
+        """The fixtures of the test that runs."""
+
+        self._own: frozenset[Key] = frozenset()
+        """What they have compiled, once the test itself begins, if it holds a count."""
+
+        self._repeats: list[Observation] = []
+        self._is_setting_up = False
+        self._is_narrow = False
+        """The history holds less than the fixtures that are there have compiled."""
+
+        self._listener = self._hear  # one object: a bound method is a new one each time
+        self._waiting = self._begin
+        self._hub: Hub | None = None
+        self._excuse_before: Excuse | None = None
+        after_import_of_jax(self._waiting)
+
+    def _begin(self) -> None:
+        from jitcount._registry import hub  # noqa: PLC0415 (it needs JAX)
+
+        self._hub = hub
+        self._excuse_before = hub.excuse
+        hub.listen(self._listener)
+        hub.excuse = self._excuses
+
+    def pytest_unconfigure(self) -> None:
+        """Leave no listener behind."""
+        forget(self._waiting)
+        if self._hub is not None:
+            self._hub.forget(self._listener)
+            self._hub.excuse = self._excuse_before
+
+    # --- What is compiled -------------------------------------------------------------------------
+
+    def is_repeat(self, seen: Observation) -> bool:
+        """Whether a test's own fixture has compiled it, and it was cleared here since."""
+        return any(repeat is seen for repeat in self._repeats)
+
+    def _hear(self, seen: Observation) -> None:
+        key = key_of(seen)
+        if key in self._own and key not in self._cached:
+            self._repeats.append(seen)
+        self._cached.add(key)
+        if key is not None and seen.program is not None:
+            for warmups in self._at_work:
+                warmups.append((key, seen.program))
+
+    def _excuses(self, seen: Observation) -> bool:
+        """Let no guard refuse, in whichever test, what is gone from the caches because of us."""
+        key = key_of(seen)
+        if key is None or key in self._cached:
+            return False
+        return any(key == known for known, _ in self._compiled_by_all())
+
+    def _compiled_by_all(self) -> Warmups:
+        return [warmup for warmups in list(self._warmups.values()) for warmup in warmups]
+
+    def _compiled_by(self, names: Collection[str]) -> Warmups:
+        """What the fixtures of these names, and those that they ask for, have compiled."""
+        names = set(names)
+        for fixture in reversed(self._warmups):  # those that it asks for were there before it
+            if fixture.argname in names:
+                names.update(fixture.argnames)
+        of_names = [self._warmups[fixture] for fixture in self._warmups if fixture.argname in names]
+        return [warmup for warmups in of_names for warmup in warmups]
+
+    # --- When it is cleared -----------------------------------------------------------------------
+
+    def _clear_unless_only(self, names: Collection[str]) -> None:
+        """Clear what anything but these fixtures has compiled, and with it all."""
+        if self._hub is None:
+            return
+        import jax  # noqa: PLC0415 (it is there)
+
+        compiled = self._compiled_by(names)
+        if not self._cached <= {key for key, _ in compiled}:
+            jax.clear_caches()
+            self._cached = set()
+            self._narrow_history(compiled)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_setup(self, item: pytest.Item) -> None:
+        """Before a test's fixtures: what was compiled by an earlier test is not there."""
+        self._names = set(fixtures_of(item))
+        self._own = frozenset()
+        self._repeats = []
+        self._is_setting_up = True
+        if self._holds_count(item):
+            self._clear_unless_only(self._names)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_fixture_setup(
+        self, fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest
+    ) -> Generator[None, object, object]:
+        """Take note of what a fixture compiles."""
+        name = fixturedef.argname
+        if self._is_setting_up and fixturedef.scope != "function" and name in self._shared:
+            self._clear_unless_only(fixturedef.argnames)
+        warmups = self._warmups[fixturedef] = []
+        self._at_work.append(warmups)
+        try:
+            return (yield)
+        finally:
+            self._at_work.pop()
+            self._names.update(request.fixturenames)  # also those that it asked for as it ran
+
+    def pytest_fixture_post_finalizer(self, fixturedef: pytest.FixtureDef[Any]) -> None:
+        """Forget what a fixture compiled that is no longer there."""
+        self._warmups.pop(fixturedef, None)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> None:
+        """Before a test itself: it is told of changes since its own fixtures, and of no others."""
+        self._is_setting_up = False
+        if self._holds_count(item):
+            own = self._compiled_by(self._names)
+            self._own = frozenset(key for key, _ in own)
+            self._narrow_history(own)
+        elif self._is_narrow and self._hub is not None:
+            for _, program in self._compiled_by_all():
+                self._hub.history.add(program)
+            self._is_narrow = False
+
+    def _narrow_history(self, warmups: Warmups) -> None:
+        if self._hub is not None:
+            self._hub.new_history(program for _, program in warmups)
+            self._is_narrow = True

@@ -1,0 +1,128 @@
+"""Counts what each test compiles, once a test or an option wants it; `jitcount_pytest` is its door.
+
+The tests are to run as without it: JAX, and NumPy, are not imported before they import it, so that
+what they set before holds. What needs JAX waits for it. What only a failure needs is in
+`pytest_failing`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, NamedTuple
+
+import pytest
+
+from jitcount._after_jax import after_import_of_jax, forget
+from jitcount._record.log import CompileLog
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from jitcount._explain.compile import Compile
+    from jitcount._observe.in_flight import Observation
+
+
+class Refused(NamedTuple):
+    """Why a count did not hold."""
+
+    what: str
+    """In one line."""
+
+    beyond: Sequence[Compile]
+    """What was compiled too much."""
+
+
+_LOG = pytest.StashKey[CompileLog]()
+_REPEATS = pytest.StashKey[CompileLog]()
+_LOG_ON_TARGETS = pytest.StashKey[CompileLog]()
+_PROBLEM = pytest.StashKey[Exception | None]()
+REFUSED = pytest.StashKey[Refused]()
+"""Of a test that was failed for what it compiled."""
+
+# What a test's report and a benchmark's extra_info have.
+_PROPERTIES = ("compiles", "compile_s")
+
+
+def log_of(item: pytest.Item) -> CompileLog:
+    """The log of a test, which is filled in its call phase."""
+    return item.stash.setdefault(_LOG, CompileLog(redact=_redacts(item.config)))
+
+
+def _redacts(config: pytest.Config) -> bool:
+    return bool(config.getoption("jitcount_redact") or config.getini("compile_redact"))
+
+
+def begin(item: pytest.Item) -> None:
+    """Begin a test's count; that of an earlier run of it is gone."""
+    for key in _LOG, _REPEATS:
+        item.stash[key] = CompileLog(redact=_redacts(item.config))
+    item.stash[_PROBLEM] = None
+    if REFUSED in item.stash:
+        del item.stash[REFUSED]
+
+
+@contextlib.contextmanager
+def counted(item: pytest.Item) -> Iterator[None]:
+    """Count what is compiled in a test's call phase, and compile it for targets too."""
+    with contextlib.ExitStack() as counting:
+
+        def begin() -> None:
+            try:
+                _begin_to_count(item, counting)
+            except Exception as error:  # noqa: BLE001 (the test's own import must not fail)
+                item.stash[_PROBLEM] = error
+
+        counting.callback(forget, begin)
+        after_import_of_jax(begin)  # it may be the test itself that imports it
+        yield
+
+
+def _begin_to_count(item: pytest.Item, counting: contextlib.ExitStack) -> None:
+    from jitcount._registry import hub  # noqa: PLC0415 (it needs JAX)
+
+    log, repeats = log_of(item), item.stash[_REPEATS]
+    isolation = item.config.pluginmanager.get_plugin("jitcount-isolation")
+
+    def listener(seen: Observation) -> None:
+        is_repeat = isolation is not None and isolation.is_repeat(seen)
+        (repeats if is_repeat else log).add(seen)
+
+    run = item.config.pluginmanager.get_plugin("jitcount-run")
+    if run is not None and run.holds_operations:  # where they come from is asked when they grow
+        hub.profile()
+        counting.callback(hub.stop_profiling)
+    counting.callback(hub.forget, listener)
+    hub.listen(listener)
+    if targets := item.config.getoption("jitcount_targets"):
+        from jitcount._record.record import record  # noqa: PLC0415 (the same)
+
+        item.stash[_LOG_ON_TARGETS] = counting.enter_context(
+            record(targets, redact=_redacts(item.config))
+        )
+
+
+def compiles_of(item: pytest.Item) -> tuple[Compile, ...]:
+    """All that XLA compiled in a test, in order."""
+    if (on_targets := item.stash.get(_LOG_ON_TARGETS, None)) is not None:
+        return tuple(on_targets.compiles)
+    every = [*log_of(item).compiles, *item.stash[_REPEATS].compiles]
+    return tuple(sorted(every, key=lambda compiled: compiled.started_at))
+
+
+def require_counted(item: pytest.Item) -> None:
+    """Raise what kept a test from being counted."""
+    if (problem := item.stash[_PROBLEM]) is not None:
+        raise problem
+
+
+def note_costs(item: pytest.Item) -> None:
+    """Put what a test compiled where reports find it: junit's properties, a benchmark's file."""
+    if _REPEATS not in item.stash:
+        return
+    logs = log_of(item), item.stash[_REPEATS]
+    made, took = sum(log.count() for log in logs), round(sum(log.total_s for log in logs), 6)
+    others = [(name, value) for name, value in item.user_properties if name not in _PROPERTIES]
+    item.user_properties[:] = [*others, *zip(_PROPERTIES, (made, took), strict=True)]
+    benchmark = getattr(item, "funcargs", {}).get("benchmark")
+    if isinstance(info := getattr(benchmark, "extra_info", None), dict):
+        info.update(zip(_PROPERTIES, (log_of(item).counts(), took), strict=True))

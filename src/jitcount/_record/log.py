@@ -1,0 +1,114 @@
+"""The compiles of one block, in order, with the questions that people ask of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from jitcount._explain.redact import is_redaction_requested
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from jitcount._explain.compile import Compile
+    from jitcount._observe.in_flight import Observation
+    from jitcount._targets.result import OnTarget
+    from jitcount._targets.session import Session
+
+
+class CompileLog:
+    """What was compiled; made by `jitcount.record`. Printed, it is a table for people.
+
+    >>> import jax, jitcount, numpy as np
+    >>> double = jax.jit(lambda x: 2 * x)
+    >>> with jitcount.record() as log:
+    ...     for length in 3, 4, 3:
+    ...         _ = double(np.zeros(length, np.float32))
+    >>> log.count("<lambda>"), log.count(), log.counts()
+    (2, 2, {'<lambda>': 2})
+    """
+
+    def __init__(self, targets: Session | None = None, *, redact: bool = False) -> None:
+        self._targets = targets
+        self._redact = redact
+        self._seen: list[tuple[Observation, dict[str, OnTarget], bool]] = []
+        """With what targets say, and whether the user's values are left out: as it is asked for
+        when the program is compiled, not when it is explained."""
+
+        self._written: dict[int, Compile] = {}
+
+    def add(self, observation: Observation) -> None:
+        """Take one more compile; called from the thread that compiles."""
+        on = self._targets.results_of(observation.portable) if self._targets else {}
+        self._seen.append((observation, on, self._redact or is_redaction_requested()))
+
+    def written(self, observation: Observation) -> Compile:
+        """One of its compiles, as soon as it is there."""
+        seen = reversed(list(enumerate(self._seen)))
+        number = next(number for number, (one, *_) in seen if one is observation)
+        return self.compiles[number]
+
+    @property
+    def compiles(self) -> Sequence[Compile]:
+        """All that XLA compiled, in order; what came from disk instead is marked `from_disk`."""
+        if len(self._written) < len(self._seen):
+            # Not before: it needs JAX, and a test may hold a log before it imports JAX.
+            from jitcount._explain.explain import explained  # noqa: PLC0415
+        for number in range(len(self._written), len(self._seen)):
+            # A thread, or a finalizer, that is in here too writes out the same.
+            seen, on, redact = self._seen[number]
+            written = explained(seen, on, redact=redact)
+            self._written.setdefault(number, written)
+        return tuple(self._written[number] for number in range(len(self._written)))
+
+    def count(self, function: str | None = None) -> int:
+        """How often XLA compiled that function; without a name, how often it compiled at all."""
+        counts = self.counts()
+        return sum(counts.values()) if function is None else counts.get(function, 0)
+
+    def counts(self) -> dict[str, int]:
+        """How often XLA compiled each function, in the order of their first compiles."""
+        counts: dict[str, int] = {}
+        for seen, *_ in tuple(self._seen):  # nothing is explained for a count
+            if not seen.from_disk:
+                counts[seen.function] = counts.get(seen.function, 0) + 1
+        return counts
+
+    @property
+    def total_s(self) -> float:
+        """How many seconds XLA and JAX took for what is counted."""
+        every = (seen for seen, *_ in tuple(self._seen) if not seen.from_disk)
+        return sum(seen.trace_s + seen.lower_s + seen.compile_s for seen in every)
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """Plain data for other tools, a dict for each compile; all of it is as JSON has it.
+
+        >>> import jax, jitcount, numpy as np
+        >>> with jitcount.record() as log:
+        ...     _ = jax.jit(lambda x: 2 * x)(np.zeros(3, np.float32))
+        >>> [(found["function"], found["signature"]) for found in log.to_dicts()]
+        [('<lambda>', ['float32[3]'])]
+        """
+        from jitcount._explain.compile import plain  # noqa: PLC0415 (as in `compiles`)
+
+        return [plain(compiled) for compiled in self.compiles]
+
+    def __repr__(self) -> str:
+        return f"<CompileLog: {self.counts()}>"
+
+    def __str__(self) -> str:
+        # The one door to a room on the right: people print what they have in hand.
+        from jitcount._show.log_table import log_table  # noqa: PLC0415
+        from jitcount._show.terminal import render  # noqa: PLC0415
+
+        return render(log_table(self.compiles))
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        from jitcount._show import html  # noqa: PLC0415
+        from jitcount._show.log_table import log_table  # noqa: PLC0415
+
+        return html.render(log_table(self.compiles))
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:  # noqa: FBT001, ARG002 (IPython's)
+        """What IPython shows in a terminal."""
+        printer.text(str(self))

@@ -1,0 +1,189 @@
+"""`jitcount.record`: the compiles of a block."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from typing import TYPE_CHECKING
+
+from jitcount._record.log import CompileLog
+from jitcount._record.open_blocks import Entered
+from jitcount._registry import hub
+from jitcount._targets.installed import require_installed
+from jitcount._targets.names import parse
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from types import TracebackType
+
+    from jitcount._explain.compile import Compile
+    from jitcount._observe.in_flight import Observation
+    from jitcount._targets.names import Target
+    from jitcount._targets.session import Session
+
+
+class record:  # noqa: N801 (reads as a verb where it is used, like `open`)
+    """Count every compile in a block, in whichever thread it happens, and say why.
+
+    Recorders nest, each for its own block; of one recorder that is entered twice, in threads or
+    tasks, each with-statement has a log of its own. When the last one ends, however it ends, JAX's
+    listeners and loggers are as they were before. JAX prints nothing more because of it, and a
+    call that compiles nothing costs nothing.
+
+    >>> import jitcount, numpy as np
+    >>> with jitcount.record() as log:
+    ...     _ = jitcount.cache_independent_count(np.zeros(77), np.zeros(78))
+    >>> log.count("sum")
+    2
+
+    The log fills while the block runs.
+
+    With `targets` each program is also compiled for these, by the real compilers and without the
+    devices, beside the block and in processes of their own; the end of the block waits for them.
+    Then ``c.on["tpu:v5e"]`` of each compile ``c`` has that compiler's figures, or its refusal.
+
+    Args:
+        targets: names as ``jitcount targets`` lists them: "tpu:v5e", "cuda:h100:8".
+        keep_hlo: keep each optimised program, as text.
+        timeout: how many seconds one compile for a target may take; also, the start of a
+            compiler that a program waits for.
+        progress: show on stderr how far the target compiles are, when that takes a while.
+        redact: leave out what static arguments and static fields were: that they differ is said,
+            and their names. ``JITCOUNT_REDACT=1`` in the environment does so everywhere, in the
+            errors of `freeze` and `max_compiles` too.
+        profile: find out where the time of each compile goes: ``c.lines``, by the lines of the
+            user's source, and ``c.loops``. Tracing is sampled, and XLA watched by JAX's profiler.
+        on_compile: called with each `Compile` as soon as it is made, in the thread that compiles,
+            while the program waits. What it raises is logged once, and never reaches the program;
+            of what it compiles itself it is not told.
+
+    Raises:
+        ValueError: there is no such target.
+        ImportError: a target's compiler is not installed; the text says how to install it.
+    """
+
+    def __init__(  # noqa: PLR0913 (keywords, each of its own)
+        self,
+        targets: Sequence[str] = (),
+        *,
+        keep_hlo: bool = False,
+        timeout: float = 600.0,
+        progress: bool = False,
+        redact: bool = False,
+        profile: bool = False,
+        on_compile: Callable[[Compile], object] | None = None,
+    ) -> None:
+        self._targets = _known(targets)
+        self._keep_hlo = keep_hlo
+        self._timeout = timeout
+        self._progress = progress
+        self._redact = redact
+        self._profile = profile
+        self._on_compile = on_compile
+        self._open: Entered[tuple[Callable[[Observation], None], Session | None]] = Entered()
+
+    def __enter__(self) -> CompileLog:
+        if self._profile:
+            hub.load_profiler()
+        session = None
+        if self._targets:
+            # Compilers in processes of their own, and profiles from there: not for those without.
+            from jitcount._targets.session import Session  # noqa: PLC0415
+
+            session = Session(
+                self._targets,
+                keep_hlo=self._keep_hlo,
+                timeout=self._timeout,
+                profile=self._profile,
+            )
+            session.begin()
+            hub.supply(session.taker)
+        log = CompileLog(session, redact=self._redact)
+        listener: Callable[[Observation], None] = log.add  # a bound method is a new one each time
+        if self._on_compile is not None:
+            listener = Telling(log, self._on_compile)
+        self._open.add((listener, session))
+        if self._profile:  # before a compile is heard of that it could miss
+            hub.profile()
+        hub.listen(listener)
+        return log
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        listener, session = self._open.take()
+        hub.forget(listener)
+        if self._profile:
+            hub.stop_profiling()
+        if session is None:
+            return
+        hub.stop_supplying(session.taker)
+        if session.is_forked():
+            return
+        if isinstance(error, KeyboardInterrupt):
+            session.stop()
+            return
+        try:
+            self._wait(session)
+        except BaseException:  # Ctrl-C, most likely
+            session.stop()
+            raise
+        session.end()
+
+    def _wait(self, session: Session) -> None:
+        if session.wait(1.0 if self._progress else threading.TIMEOUT_MAX):
+            return
+        # As in `CompileLog`: a progress bar is in a room on the right.
+        from jitcount._show.progress import show_waiting  # noqa: PLC0415
+
+        show_waiting(session.progress, session.wait)
+
+
+def _known(names: Sequence[str]) -> tuple[Target, ...]:
+    """The targets of these names, each once, if they can be compiled for."""
+    if isinstance(names, str):
+        raise TypeError(f"targets is a sequence of names: [{names!r}]")
+    found = tuple(parse(name) for name in dict.fromkeys(names))
+    for target in found:
+        require_installed(target)
+    return found
+
+
+# --- ``record(on_compile=f)``: a function of the user's that is given each compile as it is mad
+
+
+_logger = logging.getLogger("jitcount")
+
+
+class _Thread(threading.local):
+    is_telling: bool = False
+
+
+class Telling:
+    """A listener that fills a log, and tells of each compile, in the thread that compiles."""
+
+    def __init__(self, log: CompileLog, on_compile: Callable[[Compile], object]) -> None:
+        self._log = log
+        self._on_compile = on_compile
+        self._thread = _Thread()
+        self._has_failed = False
+
+    def __call__(self, observation: Observation) -> None:
+        """Take one more; what the user's function compiles itself is in the log, and not told."""
+        self._log.add(observation)
+        if self._thread.is_telling:
+            return
+        self._thread.is_telling = True
+        try:
+            self._on_compile(self._log.written(observation))
+        except KeyboardInterrupt:  # Ctrl-C is for the program
+            raise
+        except BaseException:  # whatever it is: it is not the program's
+            if not self._has_failed:
+                self._has_failed = True
+                _logger.warning("on_compile raised; this is said once", exc_info=True)
+        finally:
+            self._thread.is_telling = False

@@ -1,0 +1,137 @@
+"""Profiles in the trace format of Chrome's, which Perfetto and speedscope open.
+
+Compiles stand where they were, one row for each that overlaps with others, and one for each target.
+Below a compile are its phases, below a phase its lines or passes, most first: how long each took is
+measured, in which order they came is not. Only compiles have arguments: speedscope takes what has
+others for something else, and a line would not be summed up over all programs.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from jitcount._ledger import files
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from jitcount._explain.compile import Compile
+    from jitcount._profile.result import Line, Phase
+
+_MICROSECONDS = 1e6
+_PROCESS = 1
+
+# Which figure of a line belongs below which phase; what stays empty is not attributed.
+_BELOW = {"trace": "trace_s", "code generation": "compile_s", "XLA": "compile_s"}
+
+
+def chrome_trace(compiles: Sequence[Compile]) -> str:
+    """All compiles that have a profile, as JSON."""
+    found = [compiled for compiled in compiles if compiled.profile is not None]
+    begin = min((compiled.started_at for compiled in found), default=0.0)
+    events: list[dict[str, Any]] = []
+    rows = _Rows()
+    for compiled in sorted(found, key=lambda each: each.started_at):
+        start = compiled.started_at - begin
+        row = rows.of("this machine", start, start + compiled.total_s)
+        about = {"call site": str(compiled.call_site), "operations": compiled.operations}
+        phases = compiled.profile.phases if compiled.profile else ()
+        events += _events(
+            row, compiled.call, start, compiled.total_s, phases, compiled.lines, about
+        )
+        for name, result in compiled.on.items():
+            if result.profile is not None:
+                later = rows.free_from(name, start)
+                row = rows.of(name, later, later + result.compile_s)
+                events += _events(
+                    row, compiled.call, later, result.compile_s,
+                    result.profile.phases, result.lines, {"target": name},
+                )  # fmt: skip
+    content = {
+        "kind": files.TRACE,  # by this it is told from other people's files
+        "displayTimeUnit": "ms",
+        "traceEvents": [*rows.names(), *events],
+    }
+    return f"{json.dumps(content, indent=1)}\n"
+
+
+class _Rows:
+    """Rows of the picture: what overlaps stands in another one."""
+
+    def __init__(self) -> None:
+        self._ends: dict[str, list[float]] = {}
+        self._numbers: dict[tuple[str, int], int] = {}
+
+    def of(self, name: str, start: float, end: float) -> int:
+        """The first row of that name that is free."""
+        ends = self._ends.setdefault(name, [])
+        for number, busy_until in enumerate(ends):
+            if busy_until <= start:
+                ends[number] = end
+                break
+        else:
+            number = len(ends)
+            ends.append(end)
+        return self._numbers.setdefault((name, number), len(self._numbers) + 1)
+
+    def free_from(self, name: str, start: float) -> float:
+        """When a target's compiler could begin; it is not said when it did."""
+        return max([start, *self._ends.get(name, [])])
+
+    def names(self) -> Iterator[dict[str, Any]]:
+        """What the rows are called."""
+        for (name, number), row in self._numbers.items():
+            text = name if number == 0 else f"{name} ({number + 1})"
+            yield {
+                "ph": "M", "name": "thread_name", "pid": _PROCESS, "tid": row,
+                "args": {"name": text},
+            }  # fmt: skip
+
+
+def _events(  # noqa: PLR0913, PLR0917
+    row: int,
+    name: str,
+    start: float,
+    whole: float,
+    phases: Sequence[Phase],
+    lines: Sequence[Line],
+    about: dict[str, Any],
+) -> Iterator[dict[str, Any]]:
+    """A compile, its phases one after the other, and their lines."""
+    yield _event(row, name, start, whole, about)
+    at, end = start, start + whole
+    for phase in phases:
+        length = min(phase.seconds, end - at)
+        if length <= 0:
+            continue
+        yield _event(row, phase.name, at, length)
+        inside = at
+        for text, seconds in _below(phase, lines):
+            spent = min(seconds, at + length - inside)
+            if spent > 0:
+                yield _event(row, text, inside, spent)
+                inside += spent
+        at += length
+
+
+def _below(phase: Phase, lines: Sequence[Line]) -> Iterator[tuple[str, float]]:
+    """What a phase was spent on, as far as it is known."""
+    for part in phase.inside:
+        yield part.name, part.seconds
+    if figure := _BELOW.get(phase.name):
+        for line in lines:
+            if line.is_attributed:
+                yield f"{line.call_site} {line.calls}".rstrip(), getattr(line, figure)
+
+
+def _event(
+    row: int, name: str, start: float, length: float, about: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    """An event with a beginning and a length; in whole microseconds, so that it stays inside."""
+    begin, end = int(start * _MICROSECONDS), int((start + length) * _MICROSECONDS)
+    found: dict[str, Any] = {
+        "ph": "X", "name": name, "cat": "compile", "pid": _PROCESS, "tid": row,
+        "ts": begin, "dur": end - begin,
+    }  # fmt: skip
+    return found | {"args": about} if about else found

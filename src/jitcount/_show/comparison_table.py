@@ -1,0 +1,131 @@
+"""A comparison of ledgers: the differences first, then ledgers by cases."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jitcount._ledger import comparison as states
+from jitcount._ledger.comparison import some
+from jitcount._show.parts import (
+    Cell,
+    Count,
+    Figure,
+    Heading,
+    Note,
+    Part,
+    Ratio,
+    Row,
+    Share,
+    Table,
+    Tone,
+    Toned,
+    Ulps,
+    figures,
+    long_words,
+    words,
+)
+from jitcount._show.text import times
+
+if TYPE_CHECKING:
+    from jitcount._ledger.comparison import Comparison
+
+_LEGEND = (
+    "= the first ledger's bits   ≈ within the bounds, so many ulps away   ✗ a difference",
+    "– unsupported there   × seconds of compiles against the first ledger's, never judged",
+)
+_MOST_GROWTHS = 10
+
+_LEGEND_OF_DTYPES = "int64 and the like: the first ledger's numbers, but of that dtype"
+
+
+def comparison_tables(compared: Comparison) -> list[Part]:
+    """All that a comparison found."""
+    tone = Tone.DIFFERENT if compared.differences else Tone.STRONG
+    parts: list[Part] = [Heading(_headline(compared), tone)]
+    parts += [Note(str(found), depth=1, tone=Tone.DIFFERENT) for found in compared.differences]
+    parts.append(_ledgers(compared))
+    parts += [Note(str(prediction)) for prediction in compared.predictions]
+    parts += _changed(compared)
+    parts += _growths(compared)
+    if any(cell.figures for row in compared.rows for cell in row.cells):
+        parts.append(_figures(compared))
+    legend = [*_LEGEND, _LEGEND_OF_DTYPES] if _has_other_dtypes(compared) else _LEGEND
+    return [*parts, _matrix(compared), *map(Note, legend)]
+
+
+def _growths(compared: Comparison) -> list[Part]:
+    if not compared.growths:
+        return []
+    shown = compared.growths[:_MOST_GROWTHS]
+    more = len(compared.growths) - len(shown)
+    rest = [Note(f"and {times(more, 'other program')}", depth=1)] if more else []
+    heading = "Programs with other operations than in the ledger before"
+    return [Heading(heading), *(Note(str(each), depth=1) for each in shown), *rest]
+
+
+def _headline(compared: Comparison) -> str:
+    what = f"{times(len(compared.rows), 'case')} in {times(len(compared.names), 'ledger')}"
+    return f"{times(len(compared.differences), 'difference')} in {what}"
+
+
+def _ledgers(compared: Comparison) -> Table:
+    rows: list[Row] = []
+    has_dtypes = _has_other_dtypes(compared)
+    for number, (name, where) in enumerate(compared.where.items()):
+        same, near, median = compared.changes(number)
+        dtypes = [Count(compared.count(number, states.OTHER_DTYPE))] if has_dtypes else []
+        rows.append((name, where, Count(same), *dtypes, Count(near), Ratio(median)))
+    dtype = ["other dtype"] if has_dtypes else []
+    heads = figures("same bits", *dtype, "within bounds", "compile time")
+    return Table(words("ledger") + long_words("where") + heads, rows)
+
+
+def _has_other_dtypes(compared: Comparison) -> bool:
+    numbers = range(len(compared.names))
+    return any(compared.count(number, states.OTHER_DTYPE) for number in numbers)
+
+
+def _changed(compared: Comparison) -> list[Part]:
+    parts: list[Part] = [Heading("Results with other bits than in the ledger before:")]
+    for name, cases in compared.changed.items():
+        parts.append(Note(f"{name}: {some(cases) or 'none'}", depth=1))
+    return parts
+
+
+def _matrix(compared: Comparison) -> Table:
+    """A row for each case that there is something to compare of."""
+    shown = [row for row in compared.rows if _is_in_several(row)]
+    left_out = ""
+    if alone := len(compared.rows) - len(shown):
+        left_out = f"… and {times(alone, 'case')} in one ledger only"
+    rows = [(row.case, Share(row.share), *map(_standing, row.cells)) for row in shown]
+    return Table(words("case", "bound used", *compared.names), rows, left_out)
+
+
+def _is_in_several(row: states.Row) -> bool:
+    return sum(cell.state != states.MISSING for cell in row.cells) > 1
+
+
+def _figures(compared: Comparison) -> Table:
+    """Timings of calls that compile nothing, as ratios."""
+    rows: list[Row] = []
+    for row in compared.rows:
+        ratios = [(cell.figures or {}).get("cached_s") for cell in row.cells]
+        if any(ratios):
+            rows.append((row.case, *map(Ratio, ratios)))
+    return Table(words("cached call of", *compared.names), rows)
+
+
+_MARKS = {states.SAME: "=", states.NEAR: "≈", states.WRONG: "✗", states.UNSUPPORTED: "–"}
+
+
+def _standing(cell: states.Cell) -> Cell:
+    mark = cell.dtype if cell.state == states.OTHER_DTYPE else cell.state
+    standing: list[str | Figure] = [_MARKS.get(cell.state, mark)]
+    if cell.state == states.NEAR:
+        standing.append(Ulps(cell.ulps))
+    if cell.compile_ratio is not None:
+        standing.append(Ratio(cell.compile_ratio, digits=1))
+    if cell.state in {states.WRONG, states.MISSING}:
+        return Toned(tuple(standing), Tone.DIFFERENT)
+    return tuple(standing)

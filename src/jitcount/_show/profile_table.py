@@ -1,0 +1,279 @@
+"""Where the time of compiles goes: by program and line, then the whole run by line."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from jitcount._hlo.locations import UNDER_VMAP
+from jitcount._profile.result import over_all
+from jitcount._show.parts import (
+    Cell,
+    Count,
+    Heading,
+    Note,
+    Part,
+    Row,
+    Seconds,
+    Table,
+    figures,
+    long_words,
+    words,
+)
+from jitcount._show.text import seconds, size, times
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from jitcount._explain.compile import Compile
+    from jitcount._loops.result import AsScan, Loop, Measured
+    from jitcount._profile.result import Line, Profile
+    from jitcount._show.parts import Part
+
+_MOST_PROGRAMS = 5
+_MOST_LINES = 10
+_MOST_CONSTANTS = 3
+_MOST_PARTS = 3
+
+# A part of a line is worth a row where it is so much of what was measured of it, and not all.
+_WORTH_A_ROW = 0.1
+
+ESTIMATE = "rest ~: an estimate, by operations: lowering, XLA's passes, what else names no line"
+
+
+def profile_tables(compiles: Sequence[Compile]) -> list[Part]:
+    """The costliest programs, each by line, then all of them; nothing without a profile."""
+    found = [compiled for compiled in compiles if compiled.profile is not None]
+    if not found:
+        return []
+    ranked = _alike(found)
+    parts: list[Part] = []
+    for compiled, *cheaper in ranked[:_MOST_PROGRAMS]:
+        parts += _program(compiled)
+        parts += _others(cheaper)
+    if len(found) > 1:
+        if rest := [compiled for group in ranked[_MOST_PROGRAMS:] for compiled in group]:
+            parts.append(Note(f"… and {times(len(rest), 'cheaper program')}, {_together(rest)}"))
+        parts.append(Heading(f"What took longest over all {times(len(found), 'compile')}"))
+        parts.append(_table(over_all(found), {}, "line"))
+    if any(isinstance(part, Table) for part in parts):
+        parts.append(Note(ESTIMATE))
+    return parts
+
+
+def _alike(compiles: Sequence[Compile]) -> list[list[Compile]]:
+    """The costliest compiles, each with those of the same function and lines: of other shapes."""
+    found: dict[object, list[Compile]] = {}
+    for compiled in sorted(compiles, key=lambda compiled: -compiled.total_s):
+        lines = frozenset((line.file, line.line) for line in compiled.lines if line.operations)
+        found.setdefault((compiled.function, lines), []).append(compiled)
+    return list(found.values())
+
+
+def _others(cheaper: Sequence[Compile]) -> list[Note]:
+    """What is said of compiles that are like the one above, and cheaper."""
+    if not cheaper:
+        return []
+    more = f"compiled {times(len(cheaper), 'more time')} from the same lines"
+    notes = Counter(
+        note for compiled in cheaper if compiled.profile for note in compiled.profile.notes
+    )
+    return [
+        Note(f"{more}, {_together(cheaper)}", depth=1),
+        *(Note(f"of {count} of these: {note}", depth=2) for note, count in notes.items()),
+    ]
+
+
+def _together(compiles: Sequence[Compile]) -> str:
+    return f"{seconds(sum(compiled.total_s for compiled in compiles))} together"
+
+
+def _program(compiled: Compile) -> list[Part]:
+    profile = compiled.profile
+    if profile is None:
+        return []
+    phases = ", ".join(f"{phase.name} {seconds(phase.seconds)}" for phase in profile.phases)
+    on = {name: found for name, found in compiled.on.items() if found.profile is not None}
+    targets = "".join(f"; on {name} {seconds(each.compile_s)}" for name, each in on.items())
+    heading = f"{compiled.function}: {seconds(compiled.total_s)} ({phases}){targets}"
+    if (alone := _only_line(profile)) is not None and not on:
+        return [Heading(f"{heading}, all of it at {alone.call_site}")]
+    by_target = {
+        name: {(line.file, line.line): line for line in each.lines} for name, each in on.items()
+    }
+    notes = [*_findings(profile), *(Note(note, depth=1) for note in profile.notes)]
+    for name, each in on.items():
+        notes += [
+            Note(f"{name}: {note}", depth=1) for note in (each.profile and each.profile.notes) or ()
+        ]
+    passes = [part for phase in profile.phases for part in phase.inside]
+    if passes:
+        longest = ", ".join(f"{part.name} {seconds(part.seconds)}" for part in passes)
+        notes.append(Note(f"the longest passes: {longest}", depth=1))
+    table = _table(profile.lines, by_target, "where the time goes")
+    return [Heading(heading), table, *notes]
+
+
+def _only_line(profile: Profile) -> Line | None:
+    """The line of a program that has but one, and nothing else to say: it needs no table."""
+    users = [line for line in profile.lines if line.is_attributed]
+    says_more = profile.loops or profile.constants or profile.notes
+    return users[0] if len(users) == 1 and not (says_more or users[0].inside) else None
+
+
+Lines = dict[tuple[str, int], "Line"]
+
+
+def _table(lines: Sequence[Line], by_target: dict[str, Lines], name: str) -> Table:
+    users = [line for line in lines if line.is_attributed]
+    shown = users[:_MOST_LINES]
+    rows: list[Row] = []
+    for line in shown:
+        rows.append(_row(line, f"{line.call_site}", by_target))
+        worth_it = [part for part in line.inside if _is_worth_a_row(part, line)]
+        for part in worth_it[:_MOST_PARTS]:
+            name_of_part = part.part.partition(" in ")[0]  # a library's line is long enough
+            rows.append(_row(part, f"  {name_of_part}", {}, 2 * len(by_target)))
+    rows += [_row(line, str(line.call_site), by_target) for line in lines if not line.is_attributed]
+    left_out = ""
+    if more := users[_MOST_LINES:]:
+        rest = seconds(sum(line.total_s for line in more))
+        left_out = f"… and {times(len(more), 'cheaper line')}, {rest} together"
+    there = [column for target in by_target for column in (target, "rest ~")]
+    names = ("trace", "XLA", "rest ~", *there, "operations")
+    return Table(words(name) + long_words("calls") + figures(*names), rows, left_out)
+
+
+def _is_worth_a_row(part: Line, line: Line) -> bool:
+    """Whether a part of a line says more than the line; that all of it is mapped does not."""
+    measured = line.trace_s + line.compile_s
+    if part.part == UNDER_VMAP and part.total_s > (1 - _WORTH_A_ROW) * measured:
+        return False
+    return _WORTH_A_ROW * measured < part.total_s < line.total_s
+
+
+def _row(line: Line, name: str, by_target: dict[str, Lines], empty: int = 0) -> Row:
+    there: list[Cell] = []
+    for lines in by_target.values():
+        found = lines.get((line.file, line.line))
+        there += [Seconds(None)] * 2 if found is None else _both(found)
+    cells: list[Cell] = [_spent(line.trace_s), _spent(line.compile_s), _spent(line.share_s)]
+    count: Cell = Count(line.operations) if line.operations else ""
+    return (name, line.calls, *cells, *there, *[""] * empty, count)
+
+
+def _both(line: Line) -> list[Cell]:
+    """What was measured on a target, and the estimate."""
+    return [_spent(line.compile_s), _spent(line.share_s)]
+
+
+def _spent(value: float) -> Seconds:
+    """Nothing is not worth a figure, nor what is left of it by rounding."""
+    return Seconds(value if value > 1e-9 else None)
+
+
+def _findings(profile: Profile) -> list[Note]:
+    """What stands out: unrolled loops, large constants."""
+    found = list(profile_notes(profile))
+    for each in profile.constants[:_MOST_CONSTANTS]:
+        what = (
+            f"a constant inside the program: {each.type}, {size(each.bytes)}, at {each.call_site}"
+        )
+        found.append(Note(f"{what}; pass it as an argument", depth=1))
+    if (more := len(profile.constants) - _MOST_CONSTANTS) > 0:
+        found.append(Note(f"and {times(more, 'more large constant')}", depth=1))
+    return found
+
+
+# --- Unrolled loops, and what each would cost as a scan -------------------------------------------
+
+
+# Less than that apart is the same.
+_APART = 0.1
+
+# The compiler of this machine, which runs what it makes, gave no answer.
+NOT_COMPARED = "its results were not compared"
+
+
+def loops_shown(compiles: Sequence[Compile]) -> list[Part]:
+    """The loops of each program, each program once."""
+    parts: list[Part] = [Heading("Unrolled loops")]
+    seen = set()
+    for compiled in compiles:
+        if compiled.loops and (compiled.call, compiled.loops) not in seen:
+            seen.add((compiled.call, compiled.loops))
+            parts.append(Note(compiled.function))
+            parts += profile_notes(compiled.profile) if compiled.profile is not None else ()
+    return parts if seen else [*parts, Note("none was found")]
+
+
+def profile_notes(profile: Profile) -> Iterator[Note]:
+    """The loops of a program, and what came of them as scans: each by itself, and all at once."""
+    for loop in profile.loops:
+        yield Note(loop_sentence(loop), depth=1)
+        if loop.as_scan is not None:
+            yield from (Note(sentence, depth=2) for sentence in scan_sentences(loop.as_scan))
+    if (together := profile.as_scans) is not None:
+        first, *others = scan_sentences(together)
+        yield Note(f"all {together.loops} loops {first}", depth=1)
+        yield from (Note(sentence, depth=2) for sentence in others)
+
+
+def loop_sentence(loop: Loop) -> str:
+    """What was unrolled."""
+    backward = loop.backward
+    beside = f" (backward: {backward[0]:,} × {backward[1]:,})" if backward is not None else ""
+    operations = "operation" if loop.operations == 1 else f"{loop.operations:,} operations"
+    times = f"{loop.copies:,} times the same {operations}"
+    return f"an unrolled loop: {loop.call_site}, {times}{beside}"
+
+
+def scan_sentences(as_scan: AsScan) -> list[str]:
+    """What was measured, and what follows from it; also with arguments that come stacked."""
+    if as_scan.reason:
+        return [f"as jax.lax.scan: not measured, {as_scan.reason}"]
+    ways = [[(each, each.scan_s) for each in as_scan.measured]]
+    if as_scan.stacked and not all(each.error for each in as_scan.measured):
+        ways.append([(each, each.stacked_s or 0.0) for each in as_scan.measured])
+    found = [verdict([(each.unrolled_s, after) for each, after in way]) for way in ways]
+    if not any(each.startswith("faster") for each in found) and found[-1]:
+        found[-1] += ": keep the loop" if as_scan.loops == 1 else ": keep the loops"
+    if found[0]:
+        found[0] = f"{as_scan.values or NOT_COMPARED}; {found[0]}"
+    heads = ["as jax.lax.scan, measured", f"with {_stacked(as_scan.stacked)} beforehand"]
+    return [
+        f"{head}: {_measured(way)}" + (f" ({follows})" if follows else "")
+        for head, way, follows in zip(heads, ways, found, strict=False)
+    ]
+
+
+def _stacked(sizes: Sequence[int]) -> str:
+    arrays = "one" if len(sizes) == 1 else str(len(sizes))
+    return f"its {sum(sizes)} arguments stacked into {arrays}"
+
+
+def _measured(way: Iterable[tuple[Measured, float]]) -> str:
+    return ", ".join(_figure(measured, after) for measured, after in way)
+
+
+def _figure(measured: Measured, after_s: float) -> str:
+    if measured.error:
+        return f"{measured.compiler} not at all: {measured.error}"
+    before, after = seconds(measured.unrolled_s), seconds(after_s)
+    if before.split()[1:] == after.split()[1:]:  # the unit once
+        before = before.split()[0]
+    return f"{measured.compiler} {before} → {after}"
+
+
+def verdict(pairs: Iterable[tuple[float, float]]) -> str:
+    """What seconds before and after say, compiler by compiler."""
+    ratios = [after / before for before, after in pairs if before]
+    if not ratios:
+        return ""
+    if max(ratios) < 1 - _APART:
+        return "faster as a scan"
+    if min(ratios) > 1 + _APART:
+        return "slower as a scan"
+    if min(ratios) >= 1 - _APART:
+        return "no faster as a scan"
+    return "faster for some: choose by where you compile most"

@@ -1,0 +1,96 @@
+"""How far long work is, on stderr: a bar on a terminal, plain lines in a log.
+
+The suite steps through work of its own; a recorder looks on while target compilers do theirs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from jitcount._text import encoding_of, spelled, visible
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+# In a log, a line so often, in seconds; a bar moves more smoothly.
+_EVERY = 10.0
+_EVERY_ON_A_BAR = 0.1
+
+
+@contextlib.contextmanager
+def progress(what: str, total: int) -> Iterator[Callable[[str], None]]:
+    """Show how far a work of so many steps is; call what is given after each, with its name."""
+    done = 0
+    last = time.monotonic()
+    with _bar(what, 0, total) as move:
+
+        def step(name: str) -> None:
+            nonlocal done, last
+            done += 1
+            if move is not None:
+                move(done, name)
+            elif (now := time.monotonic()) - last >= _EVERY:
+                last = now
+                _say(f"{what}: {done} of {total}, {name}")
+
+        yield step
+
+
+def show_waiting(so_far: Callable[[], tuple[int, int]], wait: Callable[[float], bool]) -> None:
+    """Show what `so_far` says, done and wanted, until `wait` says that all is there."""
+    done, wanted = so_far()
+    with _bar("compiling for targets", done, wanted, is_timed=True) as move:
+        if move is not None:
+            while not wait(_EVERY_ON_A_BAR):
+                move(so_far()[0], "")
+            return
+        _say(f"jitcount: {done} of {wanted} target compiles done")
+        while done < wanted:
+            wait(_EVERY)
+            done, wanted = so_far()
+            _say(f"jitcount: {done} of {wanted} target compiles done")
+
+
+@contextlib.contextmanager
+def _bar(
+    what: str, done: int, total: int, *, is_timed: bool = False
+) -> Iterator[Callable[[int, str], None] | None]:
+    """What moves a bar, which ends with a step's name or with the time; in a log there is none."""
+    if not _is_terminal():
+        yield None
+        return
+    from rich.console import Console  # noqa: PLC0415 (slow to load)
+    from rich.progress import (  # noqa: PLC0415
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+    )
+
+    end = TimeElapsedColumn() if is_timed else TextColumn("{task.fields[name]}", markup=False)
+    description = TextColumn("{task.description}", markup=False)
+    columns = (description, BarColumn(), MofNCompleteColumn(), end)
+    with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
+        task = shown.add_task(what, total=total, completed=done, name="")
+        yield lambda done, name: shown.update(task, completed=done, name=_fit(name))
+
+
+def _fit(text: str) -> str:
+    return spelled(visible(text), encoding_of(sys.stderr))
+
+
+def _is_terminal() -> bool:
+    try:
+        return sys.stderr.isatty()
+    except (AttributeError, ValueError):  # there is none, or it is closed
+        return False
+
+
+def _say(text: str) -> None:
+    if sys.stderr is not None:  # print would take stdout for it
+        with contextlib.suppress(OSError, ValueError):  # the work is worth more than the line
+            print(_fit(text), file=sys.stderr, flush=True)  # noqa: T201

@@ -1,0 +1,92 @@
+"""What a run of the suite found."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jitcount._ledger.budget import counts_text
+from jitcount._ledger.findings import share_of_bound, verdicts
+from jitcount._numerics.judging import POSSIBLE
+from jitcount._show.parts import (
+    Cell,
+    Note,
+    Part,
+    Row,
+    Seconds,
+    Share,
+    Table,
+    Tone,
+    Toned,
+    figures,
+    words,
+)
+from jitcount._show.target_table import distinct
+from jitcount._show.text import seconds, times
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from jitcount._ledger.ledger import CaseEntry, Ledger
+
+
+def suite_table(ledger: Ledger, wrong: Mapping[str, Sequence[str]], took: float) -> list[Part]:
+    """The cases as a table, then what is wrong, then a closing line."""
+    targets = list(dict.fromkeys(t for entry in ledger.cases.values() for t in entry.targets))
+    cached = ["cached"] if any(entry.figures for entry in ledger.cases.values()) else []
+    rows: list[Row] = []
+    for case, entry in ledger.cases.items():
+        rows.append(
+            (
+                case,
+                _classes(entry),
+                Share(share_of_bound(entry)),
+                counts_text(entry.counts()),
+                Seconds(sum(compiled.total_s for compiled in entry.compiles)),
+                *(Seconds(entry.figures.get("cached_s", 0.0)) for _ in cached),
+                *(Seconds(_seconds_on(entry, target)) for target in targets),
+                _standing(entry, wrong.get(case, ())),
+            )
+        )
+    columns = words("case", "class", "bound used", "compiles")
+    columns += figures("compile time", *cached, *targets) + words("")
+    lines = [f"{case}: {line}" for case, found in wrong.items() for line in found]
+    left_out = sum(bool(entry.unsupported) for entry in ledger.cases.values())
+    held = len(ledger.cases) - len(wrong) - left_out
+    closing = f"{times(held, 'case')} held, {len(wrong)} did not, {left_out} unsupported"
+    return [
+        Table(columns, rows),
+        *(Note(line, depth=1, tone=Tone.DIFFERENT) for line in lines),
+        *_emulated(ledger),
+        Note(f"{closing}, in {seconds(took)}", tone=Tone.STRONG),
+    ]
+
+
+def _emulated(ledger: Ledger) -> list[Part]:
+    """As if for a target: how much of it, and what was as on the CPU."""
+    target = ledger.environment.as_if
+    if not target:
+        return []
+    every = sum(len(entry.compiles) for entry in ledger.cases.values())
+    left = [(case, line) for case, entry in ledger.cases.items() for line in entry.as_on_cpu]
+    notes = [Note(f"{case}, as on the CPU: {line}", depth=1) for case, line in left]
+    return [*notes, Note(f"As if on {target}: {every - len(left)} of {every} programs faithful")]
+
+
+def _standing(entry: CaseEntry, lines: Sequence[str]) -> Cell:
+    if entry.unsupported:
+        return "unsupported"
+    if not lines:
+        return "holds"
+    failed = [verdict.grade for verdict in verdicts(entry) if not verdict.holds]
+    is_possible = len(failed) == len(lines) and set(failed) == {POSSIBLE}
+    return Toned("SUSPICIOUS" if is_possible else "WRONG", Tone.DIFFERENT)
+
+
+def _seconds_on(entry: CaseEntry, target: str) -> float:
+    """What a target's compiler took for all of a case."""
+    results = [compiled.on[target] for compiled in entry.compiles if target in compiled.on]
+    return sum(result.compile_s for result in distinct(results))
+
+
+def _classes(entry: CaseEntry) -> str:
+    return ", ".join(dict.fromkeys(result.expected.numerics for result in entry.results))

@@ -1,0 +1,140 @@
+"""Tables of targets: which there are, and what their compilers said of each program."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jitcount._show.parts import (
+    Bytes,
+    Cell,
+    Heading,
+    Note,
+    Part,
+    Row,
+    Seconds,
+    Table,
+    figures,
+    long_words,
+    words,
+)
+from jitcount._show.text import name_of, seconds, signature_of, times
+from jitcount._targets.result import in_a_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from jitcount._explain.compile import Compile
+    from jitcount._targets.names import Target
+    from jitcount._targets.result import OnTarget
+
+# A refusal in a table; the whole text is in the log and in the ledger.
+_REFUSAL_COLUMNS = 60
+
+
+def targets_table(
+    targets: Sequence[tuple[Target, bool]], commands: Sequence[str] = ()
+) -> list[Part]:
+    """All targets, each with whether it is installed, and the commands for those that are not."""
+    rows = []
+    for target, is_installed in targets:
+        chip, installed = target.chip, "yes" if is_installed else "no"
+        rows.append((target.name, chip.description, chip.smallest, installed))
+    note = "With a size: tpu:v5e:16x16, cuda:h100:8; without, as large as a program needs."
+    table = Table(words("target", "chip", "smallest", "installed"), rows)
+    return [table, Note(note), *map(Note, commands)]
+
+
+def target_tables(compiles: Sequence[Compile]) -> list[Part]:
+    """For each target, what its compiler said of each program; nothing without targets."""
+    parts: list[Part] = []
+    for name in dict.fromkeys(name for compiled in compiles for name in compiled.on):
+        found = [(compiled, compiled.on[name]) for compiled in compiles if name in compiled.on]
+        headline = _headline(name, [[result for _, result in found]])
+        parts += [Heading(headline), _table(found)]
+    return parts
+
+
+def targets_summary(found: Mapping[str, Sequence[Compile]]) -> list[Part]:
+    """For each target, how much its compiler made of all tests, and what it did not."""
+    results: dict[str, dict[str, list[OnTarget]]] = {}
+    noted = []
+    for test, compiles in found.items():
+        for compiled in compiles:
+            for name, result in compiled.on.items():
+                results.setdefault(name, {}).setdefault(test, []).append(result)
+                if note := _note(result):
+                    call = f"{compiled.function}({signature_of(compiled.signature)})"
+                    noted.append(f"{name}, {test}: {call}: {note}")
+    lines = [_headline(name, by_test.values()) for name, by_test in results.items()]
+    notes: list[Part] = [*map(Note, lines), *(Note(line, depth=1) for line in noted)]
+    return notes or [Note("nothing was compiled")]
+
+
+def _headline(name: str, blocks: Iterable[Sequence[OnTarget]]) -> str:
+    """The sums of blocks: each was recorded alone, so that each had a program compiled anew."""
+    made, refused = [], 0
+    for results in blocks:
+        made += [result.compile_s for result in distinct(results) if result.error is None]
+        refused += sum(result.error is not None for result in results)
+    also = f", {refused} not compiled" if refused else ""
+    return f"On {name}: {times(len(made), 'compile')} in {seconds(sum(made))}{also}"
+
+
+def distinct(results: Sequence[OnTarget]) -> list[OnTarget]:
+    """What a compiler was asked for in one block: a program that came twice counts once."""
+    pairs = zip(results, _are_repeated(results), strict=True)
+    return [result for result, is_again in pairs if not is_again]
+
+
+def _are_repeated(results: Iterable[OnTarget]) -> list[bool]:
+    """Of each result, whether it is that of a program that came before.
+
+    By fingerprint and not by identity, which is lost on the way to a file or another process.
+    """
+    seen: set[tuple[str, str]] = set()
+    repeated = []
+    for result in results:
+        key = (result.target, result.fingerprint)
+        repeated.append(key in seen)
+        if result.fingerprint:
+            seen.add(key)
+    return repeated
+
+
+def _table(found: Sequence[tuple[Compile, OnTarget]]) -> Table:
+    is_estimated = any(result.estimated_s is not None for _, result in found)
+    names = ("compile", "memory", *(("estimate",) if is_estimated else ()))
+    rows: list[Row] = []
+    repeated = _are_repeated(result for _, result in found)
+    for (compiled, result), is_again in zip(found, repeated, strict=True):
+        cells: list[Cell] = [Seconds(result.compile_s), Bytes(result.memory_bytes)]
+        cells += [Seconds(result.estimated_s)] if is_estimated else []
+        if result.error is not None:
+            cells = [""] * len(names)
+        is_same = is_again and result.error is None
+        note = "; ".join(filter(None, ("the same program" if is_same else "", _note(result))))
+        rows.append((name_of(compiled), signature_of(compiled.signature), *cells, note))
+    columns = words("function") + long_words("signature") + figures(*names) + long_words("note")
+    return Table(columns, rows)
+
+
+def _note(result: OnTarget) -> str:
+    """What to know of a result: a refusal, or what the program was compiled without."""
+    if result.error is not None:
+        return shortened(result.error)
+    if not result.left_out:
+        return ""
+    first, *_ = result.left_out
+    count = sum(each.count for each in result.left_out)
+    what = first.kind if count == 1 else f"{count} callbacks, the first"
+    return f"host's part left out: {what} at {first.call_site}"
+
+
+def shortened(error: str) -> str:
+    r"""A refusal in a line.
+
+    >>> shortened("UNIMPLEMENTED: no F64\nand more")
+    'UNIMPLEMENTED: no F64'
+    """
+    line = in_a_line(error)
+    return line if len(line) <= _REFUSAL_COLUMNS else f"{line[: _REFUSAL_COLUMNS - 1]}…"

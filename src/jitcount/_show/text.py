@@ -1,0 +1,122 @@
+"""Figures and compiles in words, the same in every medium."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from jitcount._explain.summary import is_first
+from jitcount._show.parts import Bytes, Cell, Count, Ratio, Seconds, Share, Tone, Ulps, content_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from jitcount._explain.compile import Compile
+
+# Past these, a distance is no longer counted.
+_FAR = 10_000
+
+# A result that uses less of its bound than this says nothing about the last digits.
+_ALMOST_NOTHING = 0.001
+
+_MOST_ARRAYS = 6
+
+
+def cell_text(cell: Cell) -> str:
+    r"""A cell as it is read.
+
+    >>> cell_text(Seconds(0.0451)), cell_text(Ratio(1.357)), cell_text(Bytes(None))
+    ('45.1 ms', '1.36\xd7', '')
+    >>> cell_text(("≈", Ulps(1234), Ratio(1.357, digits=1)))
+    '≈ 1,234 1.4\xd7'
+    """
+    match content_of(cell):
+        case str(text):
+            shown = text
+        case tuple(several):
+            shown = " ".join(map(cell_text, several))
+        case Share(value):
+            shown = share(value)
+        case Seconds(None) | Bytes(None) | Ratio(None):
+            shown = ""
+        case Seconds(value) if value is not None:
+            shown = seconds(value)
+        case Bytes(value) if value is not None:
+            shown = size(value)
+        case Ratio(value, digits):
+            shown = f"{value:.{digits}f}×"
+        case Ulps(value):
+            shown = f"{value:,}" if value < _FAR else "far"
+        case Count(value):
+            shown = str(value)
+    return shown
+
+
+def seconds(value: float) -> str:
+    """A duration in the unit that reads best.
+
+    >>> seconds(12.34), seconds(0.0451), seconds(0.0000294), seconds(0.0)
+    ('12.3 s', '45.1 ms', '29.4 µs', '0')
+    """
+    for unit, scale in ("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9):
+        if value >= scale:
+            return f"{value / scale:.3g} {unit}"
+    return "0"
+
+
+def size(number: int) -> str:
+    """Bytes in the unit that reads best.
+
+    >>> size(12), size(36864), size(16935682048)
+    ('12 B', '36 KiB', '15.8 GiB')
+    """
+    value = float(number)
+    for unit in ("B", "KiB", "MiB"):
+        if value < 1024:
+            return f"{value:.3g} {unit}"
+        value /= 1024
+    return f"{value:.3g} GiB"
+
+
+def times(number: int, thing: str) -> str:
+    """A number and its noun.
+
+    >>> times(1, "compile"), times(2, "compile")
+    ('1 compile', '2 compiles')
+    """
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
+
+
+def share(used: float | None) -> str:
+    """The share of a bound that is used, and whether that says anything.
+
+    >>> share(None), share(0.25), share(0.00001), share(0.0), share(40.0), share(math.inf)
+    ('exact', '0.25', '1e-05 almost nothing', '0 almost nothing', '40 times', 'beyond')
+    """
+    if used is None:
+        return "exact"
+    if used > 1:
+        return f"{used:.3g} times" if math.isfinite(used) else "beyond"
+    if used >= _ALMOST_NOTHING:
+        return f"{used:.2g}"
+    return f"{used:.0e} almost nothing" if used else "0 almost nothing"
+
+
+def signature_of(signature: Sequence[str]) -> str:
+    """The arrays that a function was given; of many, the first."""
+    if len(signature) <= _MOST_ARRAYS:
+        return ", ".join(signature) or "no arrays"
+    first = ", ".join(signature[: _MOST_ARRAYS - 1])
+    return f"{first} and {len(signature) - _MOST_ARRAYS + 1} more"
+
+
+def name_of(compiled: Compile) -> str:
+    """The function, with what is special about its compile."""
+    marks = {"eager": compiled.eager, "disk": compiled.from_disk}
+    shown = ", ".join(mark for mark, is_so in marks.items() if is_so)
+    return f"{compiled.function} ({shown})" if shown else compiled.function
+
+
+def tone_of_causes(compiled: Compile) -> Tone:
+    """First calls are faint; of others, what changed stands out."""
+    return Tone.FAINT if is_first(compiled) else Tone.DIFFERENT

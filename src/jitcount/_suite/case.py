@@ -1,0 +1,126 @@
+"""A case: a small program, the values it must give and the compiles it must make."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import jax
+import numpy as np
+
+from jitcount._ledger.ledger import CaseEntry, Result
+from jitcount._numerics.arrays import encode
+from jitcount._numerics.expected import exactly
+from jitcount._numerics.judging import judge
+from jitcount._record.record import record
+from jitcount._registry import hub
+from jitcount._text import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from jitcount._numerics.expected import Expected
+
+# Calls of a program that is compiled already, for the median.
+_TIMED_CALLS = 5
+
+# How often a case is run, its first run included; after so many seconds it is not run again.
+CALLS = 10
+_CALLING_S = 0.2
+
+
+def _anywhere() -> str:
+    return ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One claim about what JAX computes and compiles, with the program that shows it."""
+
+    id: str
+    claim: str
+    program: Callable[[], Sequence[jax.Array]]
+    expected: Callable[[], Sequence[Expected]]
+    """What each array that it gives must be; worked out only when it is needed."""
+
+    compiles: Mapping[str, int]
+    """How often each function is compiled, eager operations too, from empty caches."""
+
+    unsupported: Callable[[], str] = _anywhere
+    """Why the backend at hand cannot run it; empty where it can."""
+
+
+def exactly_these(*values: float) -> Callable[[], Sequence[Expected]]:
+    """Scalars that are the same on every backend: float32, or int32 for whole numbers."""
+    dtypes = {float: np.float32, int: np.int32}
+    return lambda: [exactly(np.array(value, dtypes[type(value)])) for value in values]
+
+
+def run_case(
+    case: Case, *, timed: bool = False, targets: Sequence[str] = (), calls: int = CALLS
+) -> CaseEntry:
+    """Run a case from empty caches, so that nothing depends on what ran before.
+
+    With `targets`, all that it compiles is compiled for those too, by their own compilers. It is
+    run again then, as it is compiled: a race is not lost at every call.
+    """
+    if why := case.unsupported():
+        return CaseEntry(unsupported=why)
+    jax.clear_caches()
+    with hub.own_history(), record(targets) as log:
+        try:
+            values = [_on_host(value) for value in case.program()]
+        except Exception as error:  # noqa: BLE001 (a backend that fails one case runs the others)
+            return CaseEntry(compiles=tuple(log.compiles), error=one_line(error))
+    expected = case.expected()
+    results = tuple(Result(encode(v), e) for v, e in zip(values, expected, strict=True))
+    return CaseEntry(
+        compiles=tuple(log.compiles),
+        expected_compiles=None if jax.config.values["jax_disable_jit"] else dict(case.compiles),
+        results=results,
+        unsteady=_unsteady(case, results, calls),
+        targets=tuple(targets),
+        figures={"cached_s": _cached_seconds(case)} if timed else {},
+    )
+
+
+def _on_host(value: jax.Array) -> np.ndarray:
+    """The numbers; of an array that is spread over processes, those that all of them hold."""
+    return np.asarray(value)
+
+
+def _unsteady(case: Case, results: Sequence[Result], calls: int) -> str:
+    """What is wrong with a later call's results, though the program is the same.
+
+    They need not have the bits of the first ones: a GPU may add in another order at each call.
+    Processes that compute together would have to call equally often: they call once.
+    """
+    if jax.process_count() > 1:
+        return ""
+    end = time.perf_counter() + _CALLING_S
+    for call in range(2, calls + 1):
+        try:
+            again = [encode(_on_host(value)) for value in case.program()]
+        except Exception as error:  # noqa: BLE001 (as at the first call)
+            return f"call {call} raised {one_line(error)}"
+        for number, (value, first) in enumerate(zip(again, results, strict=True)):
+            if (
+                value.data != first.value.data
+                and not (verdict := judge(value, first.expected)).holds
+            ):
+                which = f"result {number}: " if len(results) > 1 else ""
+                return f"call {call}: {which}{verdict}"
+        if time.perf_counter() > end:
+            break
+    return ""
+
+
+def _cached_seconds(case: Case) -> float:
+    seconds = []
+    for _ in range(_TIMED_CALLS):
+        begin = time.perf_counter()
+        jax.block_until_ready(case.program())
+        seconds.append(time.perf_counter() - begin)
+    return statistics.median(seconds)

@@ -1,0 +1,33 @@
+"""All cases that every backend runs, in the order in which they are run."""
+
+from __future__ import annotations
+
+from jitcount._suite.array_cases import ARRAY_CASES
+from jitcount._suite.composite_cases import COMPOSITE_CASES
+from jitcount._suite.elementwise_cases import ELEMENTWISE_CASES
+from jitcount._suite.end_cases import END_CASES
+from jitcount._suite.integer_cases import INTEGER_CASES
+from jitcount._suite.long_cases import LONG_CASES
+from jitcount._suite.model_cases import MODEL_CASES
+from jitcount._suite.moving_cases import MOVING_CASES
+from jitcount._suite.problem_cases import PROBLEM_CASES
+from jitcount._suite.product_cases import PRODUCT_CASES
+from jitcount._suite.sharded_cases import SHARDED_CASES
+from jitcount._suite.sum_cases import SUM_CASES
+from jitcount._suite.whole_cases import WHOLE_CASES
+
+CASES = (
+    *PROBLEM_CASES,
+    *SUM_CASES,
+    *ELEMENTWISE_CASES,
+    *ARRAY_CASES,
+    *WHOLE_CASES,
+    *PRODUCT_CASES,
+    *END_CASES,
+    *MOVING_CASES,
+    *LONG_CASES,
+    *INTEGER_CASES,
+    *COMPOSITE_CASES,
+    *SHARDED_CASES,
+    *MODEL_CASES,
+)

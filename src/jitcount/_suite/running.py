@@ -1,0 +1,61 @@
+"""Runs the cases on whatever backend JAX has, and makes the ledger of it."""
+
+from __future__ import annotations
+
+import fnmatch
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from jitcount._emulate.as_if import emulation_of
+from jitcount._ledger.environment import environment
+from jitcount._ledger.ledger import CaseEntry, Ledger
+from jitcount._suite.case import Case, run_case
+from jitcount._suite.cases import CASES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from jitcount._emulate.result import EmulatedProgram
+
+
+def chosen(patterns: Sequence[str], cases: Iterable[Case] = CASES) -> list[Case]:
+    """The cases whose ids match one of some patterns; without patterns, all.
+
+    >>> [case.id for case in chosen(["sum-1*0", "matmul"])][:3]
+    ['sum-10', 'sum-100', 'sum-1000']
+    """
+    return [
+        case
+        for case in cases
+        if not patterns or any(fnmatch.fnmatchcase(case.id, pattern) for pattern in patterns)
+    ]
+
+
+def run_suite(
+    cases: Iterable[Case],
+    *,
+    timed: bool = False,
+    targets: Sequence[str] = (),
+    as_if: str = "",
+    after: Callable[[Case, CaseEntry], None],
+) -> Ledger:
+    """Run cases one by one; `after` is told what each gave.
+
+    With `as_if` they compute as that target would.
+    """
+    found = {}
+    with emulation_of(as_if) as emulation:
+        for case in cases:
+            before = len(emulation.programs) if emulation else 0
+            entry = run_case(case, timed=timed, targets=targets)
+            if emulation:
+                entry = _with_reasons(entry, emulation.programs[before:])
+            found[case.id] = entry
+            after(case, entry)
+        return Ledger(environment=environment(), cases=found)
+
+
+def _with_reasons(entry: CaseEntry, programs: Sequence[EmulatedProgram]) -> CaseEntry:
+    left = tuple(str(program) for program in programs if not program.faithful)
+    return msgspec.structs.replace(entry, as_on_cpu=left)

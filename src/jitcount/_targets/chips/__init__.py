@@ -1,0 +1,14 @@
+"""The one table of what can be compiled for; a kind of chip is a file of this folder and a row."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jitcount._targets.chips.nvidia import GPUS
+from jitcount._targets.chips.tpu import TPUS
+
+if TYPE_CHECKING:
+    from jitcount._targets.chips.chip import Chip
+
+CHIPS: tuple[Chip, ...] = (*TPUS, *GPUS)
+"""In the order in which they are listed."""

@@ -1,0 +1,102 @@
+"""From what JAX's frames hold of a program to bytes that travel to a target's compiler."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from jitcount._jax import lowering as _lowering
+from jitcount._jax import settings
+from jitcount._jax.jaxprs import callbacks as callbacks_in
+from jitcount._observe.call_site import sites_in
+from jitcount._observe.muting import muted
+from jitcount._targets.result import LeftOut
+
+if TYPE_CHECKING:
+    from jitcount._observe.in_flight import Portable
+
+
+class NotCarriedError(Exception):
+    """A program that cannot leave its process; the text says why."""
+
+
+@dataclass(frozen=True)
+class Cargo:
+    """What travels to a compiler: a program, lowered for its platform."""
+
+    bytecode: bytes
+    """Its module, as StableHLO bytecode."""
+
+    devices: int
+    """Over how many the program is sharded."""
+
+    how: dict[str, Any]
+    """All else that the compile needs, in plain values."""
+
+    left_out: tuple[LeftOut, ...] = ()
+    """What stayed here: the functions of its callbacks."""
+
+    stacks: Any = None
+    """The stacks of its equations in plain values, for a profile."""
+
+    @functools.cached_property
+    def fingerprint(self) -> str:
+        """The same for the same program, compiled in the same way."""
+        text = json.dumps([self.devices, self.how], sort_keys=True)
+        digest = hashlib.sha256(text.encode() + b"\0")
+        digest.update(self.bytecode)  # not joined first: it may be large
+        return digest.hexdigest()[:32]
+
+
+def carry(portable: Portable, platform: str, *, keep_places: bool = False) -> Cargo:
+    """Lower a program for a platform; observe hears nothing of that.
+
+    With `keep_places` the program says from which lines it comes; the same from two lines then is
+    not the same.
+
+    Raises:
+        NotCarriedError: the reason why that cannot be.
+    """
+    if portable.reason:
+        raise NotCarriedError(f"not carried over: {portable.reason}")
+    lowering, compilation = portable.lowering, portable.compilation
+    if compilation is None:
+        raise NotCarriedError(
+            "not carried over: JAX's frames do not show how it is compiled, as under jax.pmap"
+        )
+    if lowering is None:
+        raise NotCarriedError(
+            "not carried over: it was lowered before the block began, for this machine only; "
+            "call .lower() inside the block, or jax.clear_caches() before it"
+        )
+    left_out = _left_out(lowering.jaxpr)
+    try:
+        with muted():
+            bytecode = _lowering.lower_for(
+                lowering, platform, has_callbacks=bool(left_out), keep_places=keep_places
+            )
+    except Exception as error:  # JAX has no rule for it, or it is not what we know
+        text = str(error).strip() or type(error).__name__
+        raise NotCarriedError(f"JAX cannot lower it for {platform}: {text}") from error
+    how = {
+        "may_move": [compilation.inputs_may_move, compilation.outputs_may_move],
+        "options": {name: _plain(value) for name, value in compilation.options.items()},
+        "settings": settings.compile_settings(),
+    }
+    return Cargo(bytecode, compilation.devices, how, left_out)
+
+
+def _left_out(jaxpr: Any) -> tuple[LeftOut, ...]:
+    """The callbacks of a program by the user's lines, in their order."""
+    found = Counter((each.kind, sites_in(each.frame).user) for each in callbacks_in(jaxpr))
+    return tuple(
+        LeftOut(kind=kind, call_site=site, count=count) for (kind, site), count in found.items()
+    )
+
+
+def _plain(value: Any) -> Any:
+    return value if isinstance(value, bool | int | float) else str(value)

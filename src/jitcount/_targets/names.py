@@ -1,0 +1,85 @@
+"""Targets by name: ``tpu:v5e``, ``tpu:v5e:16x16``, ``cuda:h100``, ``cuda:h100:8``.
+
+A name without a size stands for as many devices as a program is sharded over; with one, for that
+machine and no larger one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from jitcount._targets.chips import CHIPS
+from jitcount._targets.chips.cpu import Cpu
+from jitcount._text import did_you_mean
+
+if TYPE_CHECKING:
+    from jitcount._targets.chips.chip import Chip
+
+
+class TargetTooSmallError(ValueError):
+    """A program is sharded over more devices than a target has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A chip to compile for."""
+
+    name: str
+    """As the user wrote it."""
+
+    chip: Chip
+    size: tuple[int, ...] = ()
+    """How the chips are laid out, or how many they are, where the name says so."""
+
+    @property
+    def platform(self) -> str:
+        """The chip's: ``"tpu"``."""
+        return self.chip.platform
+
+
+TARGETS = tuple(Target(f"{chip.platform}:{chip.name}", chip) for chip in CHIPS)
+"""All that there are, without a size."""
+
+_KNOWN = {target.name: target for target in TARGETS}
+
+
+def parse(name: str) -> Target:
+    """The target of that name.
+
+    >>> parse("tpu:v5e:16x16").size, parse("cuda:h100").size
+    ((16, 16), ())
+
+    Raises:
+        ValueError: there is no such target.
+        TypeError: it is no name.
+    """
+    if not isinstance(name, str):
+        raise TypeError(f"a target is a name, as 'tpu:v5e'; it was given {name!r}")
+    platform, _, rest = name.partition(":")
+    if platform == Cpu.platform:
+        return Target(name, Cpu())
+    chip, colon, size = rest.partition(":")
+    known = _KNOWN.get(f"{platform}:{chip}")
+    if known is None:
+        nearest = did_you_mean(f"{platform}:{chip}", _KNOWN)
+        known_are = f"known are {', '.join(_KNOWN)}"
+        raise ValueError(f"unknown target {name!r}; {nearest} {known_are}".replace("  ", " "))
+    return Target(name, known.chip, known.chip.size_of(size, name)) if colon else known
+
+
+def topology(target: Target, devices: int) -> dict[str, Any]:
+    """How JAX is asked for that many devices of a target, or for more of them.
+
+    >>> topology(parse("tpu:v5e"), 8)["topology_name"], topology(parse("cuda:h100"), 8)["topology"]
+    ('v5e:2x4', '1x1x8')
+
+    Raises:
+        TargetTooSmallError: the name has a size, and the program needs more.
+    """
+    machine = target.chip.machine(target.size, devices)
+    if machine.devices < devices:
+        raise TargetTooSmallError(
+            f"it is sharded over {devices} devices, and {target.name} has {machine.devices}"
+        )
+    return machine.asked

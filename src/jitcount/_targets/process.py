@@ -1,0 +1,200 @@
+"""A compiler in a process of its own: what it prints, and how it ends, stays away from the user."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from typing import IO, Any, cast
+
+from jitcount._targets.installed import PLUGINS, folder_from_pip
+from jitcount._targets.protocol import Message, receive, send
+
+# Of what a compiler has printed, as much as helps to see why it ended.
+_TAIL_LINES = 8
+_TAIL_BYTES = 4000
+
+# What says nothing of a compiler's end; JAX loads the plugins that it finds, wanted or not.
+_CHATTER = (
+    "All log messages before absl::InitializeLog()",
+    *(part for plugin in PLUGINS.values() for part in plugin.chatter),
+)
+
+_WORKER = ("-P", "-m", "jitcount._targets.worker")
+
+
+def command() -> list[str]:
+    """How a compiler's process is started."""
+    return [sys.executable, *_WORKER]
+
+
+def environment() -> dict[str, str]:
+    """The user's environment, with what the compilers want, and without what is for the host.
+
+    One for all compilers: JAX loads the plugins that it finds, wanted or not.
+    """
+    kept = {name: value for name, value in os.environ.items() if name != "JITCOUNT"}
+    flags = kept.get("XLA_FLAGS", "").split()
+    host = ("--xla_cpu_", "--xla_force_host_platform_device_count")
+    kept["XLA_FLAGS"] = " ".join(flag for flag in flags if not flag.startswith(host))
+    kept |= {
+        "JAX_PLATFORMS": "cpu",  # no device is looked for
+        "TF_CPP_MIN_LOG_LEVEL": "3",
+    }
+    for plugin in PLUGINS.values():
+        kept |= plugin.environment
+        # A tool from pip fits the compiler beside it; one of the system's may be too new.
+        found = [str(folder) for tool in plugin.tools if (folder := folder_from_pip(tool))]
+        if found:
+            kept["PATH"] = os.pathsep.join(filter(None, (*found, kept.get("PATH"))))
+    return kept
+
+
+def signal_name(number: int) -> str:
+    """A signal as people know it; of many only the system has a word.
+
+    >>> signal_name(9)
+    'SIGKILL (Killed)'
+    """
+    name, words = f"signal {number}", None
+    with contextlib.suppress(ValueError):  # most real-time signals
+        name = signal.Signals(number).name
+    with contextlib.suppress(ValueError):  # there is none of that number
+        words = signal.strsignal(number)
+    return f"{name} ({words or 'unknown to this system'})"
+
+
+class CompilerEndedError(Exception):
+    """A compiler's process is gone; the text says how."""
+
+
+class CompilerProcess:
+    """One process; used by one thread at a time, and killed by any."""
+
+    def __init__(self) -> None:
+        with contextlib.ExitStack() as on_failure:
+            self._printed = on_failure.enter_context(tempfile.TemporaryFile())
+            self._process = subprocess.Popen(  # noqa: S603 (our own command)
+                command(),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._printed,
+                env=environment(),
+                start_new_session=True,  # Ctrl-C is for the user's program, which ends this one
+            )
+            on_failure.pop_all()
+        self._requests = cast("IO[bytes]", self._process.stdin)
+        self._answers = cast("IO[bytes]", self._process.stdout)
+        self._lock = threading.Lock()
+        self._request = 0
+        """Which is under way: a timer that comes too late finds another one."""
+
+        self._timers: list[threading.Timer] = []
+        self._timeout = 0.0
+        self._told = 0
+        """Up to here, what it has printed belongs to compiles that went well."""
+
+    @property
+    def pid(self) -> int:
+        """The process's number."""
+        return self._process.pid
+
+    def ask(self, values: dict[str, Any], block: bytes, timeout: float) -> Message:
+        """Send a request and wait for its answer.
+
+        Raises:
+            CompilerEndedError: the process ended, or was ended because it took too long.
+        """
+        self.hurry(timeout)
+        try:
+            send(self._requests, values, block)
+            answer = receive(self._answers)
+        except OSError:  # it ended before it had read all
+            answer = None
+        finally:
+            self._is_answered()
+        if answer is None:
+            raise CompilerEndedError(self._how_it_ended(is_start="program" not in values))
+        self._told = os.fstat(self._printed.fileno()).st_size
+        return answer
+
+    def start(self, topology: dict[str, Any], timeout: float) -> None:
+        """Wait until it has loaded its compiler.
+
+        Raises:
+            CompilerEndedError: as `ask` does.
+        """
+        self.ask({"topology": topology}, b"", timeout)
+
+    def hurry(self, timeout: float) -> None:
+        """End it if it has not answered in so many seconds; what is under way, or comes next."""
+        with self._lock:
+            timer = threading.Timer(timeout, self._give_up, (self._request, timeout))
+            timer.daemon = True
+            timer.start()
+            self._timers.append(timer)
+
+    @property
+    def timed_out(self) -> bool:
+        """Whether it was ended because it took too long."""
+        return self._timeout > 0
+
+    def has_ended(self) -> bool:
+        """Whether the process is gone."""
+        return self._process.poll() is not None
+
+    def kill(self) -> None:
+        """End it at once, with what it has started."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            if hasattr(os, "killpg"):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            else:
+                self._process.kill()
+
+    def close(self) -> None:
+        """End it, and leave nothing behind."""
+        self.kill()
+        self._process.wait()
+        for stream in (self._requests, self._answers, self._printed):
+            with contextlib.suppress(OSError):  # what was not yet sent
+                stream.close()
+
+    def _give_up(self, request: int, timeout: float) -> None:
+        with self._lock:
+            if request == self._request:
+                self._timeout = timeout
+                self.kill()
+
+    def _is_answered(self) -> None:
+        with self._lock:
+            self._request += 1
+            for timer in self._timers:
+                timer.cancel()
+            self._timers.clear()
+
+    def _how_it_ended(self, *, is_start: bool) -> str:
+        try:
+            code = self._process.wait(timeout=10)
+        except subprocess.TimeoutExpired:  # it has closed its stdout and lives on
+            self.kill()
+            code = self._process.wait()
+        if self.timed_out:
+            what = " to start" if is_start else ""
+            headline = f"the compiler was stopped: it took longer than {self._timeout:g} s{what}"
+        elif code < 0:
+            headline = f"the compiler was ended by {signal_name(-code)}"
+        else:
+            headline = f"the compiler ended with exit code {code}"
+        tail = self._tail()
+        return f"{headline}; it last printed:\n{tail}" if tail else headline
+
+    def _tail(self) -> str:
+        end = self._printed.seek(0, os.SEEK_END)
+        self._printed.seek(max(self._told, end - _TAIL_BYTES))
+        lines = self._printed.read().decode(errors="replace").splitlines()
+        telling = [x.rstrip() for x in lines if x.strip() and not any(c in x for c in _CHATTER)]
+        return "\n".join(telling[-_TAIL_LINES:])

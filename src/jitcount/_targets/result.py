@@ -1,0 +1,86 @@
+"""What a target's compiler said of one program."""
+
+from __future__ import annotations
+
+import msgspec
+
+from jitcount._observe.call_site import CallSite
+from jitcount._profile.result import Line, Profile
+
+
+def in_a_line(error: str) -> str:
+    r"""The first line of what a compiler said; where that is but a code, with the next.
+
+    >>> in_a_line("UNIMPLEMENTED: \nno such convolution\n\nThere must be: ...")
+    'UNIMPLEMENTED: no such convolution'
+    """
+    first, *rest = [line.strip() for line in error.splitlines() if line.strip()] or [error]
+    return f"{first} {rest[0]}" if rest and first.endswith(":") else first
+
+
+class LeftOut(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Calls of Python from inside a program, which no target can make."""
+
+    kind: str
+    """Which: ``"pure_callback"``, ``"io_callback"``, ``"debug_callback"``, ``"debug_print"``."""
+
+    call_site: CallSite
+    """The user's line that they come from."""
+
+    count: int = 1
+    """How many there are from that line."""
+
+
+class OnTarget(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One program, compiled for a target, or refused; sizes are in bytes and for one device.
+
+    A figure that the compiler does not give is None.
+    """
+
+    target: str
+    """The target's name: ``"tpu:v5e"``."""
+
+    fingerprint: str = ""
+    """The same for the same program: what came twice was compiled once; empty where none was
+    sent.
+    """
+
+    compile_s: float = 0.0
+    """Seconds that the compiler took, to the end or until it refused."""
+
+    error: str | None = None
+    """Why it was not compiled: what the compiler said, or why it was not asked."""
+
+    argument_bytes: int | None = None
+    output_bytes: int | None = None
+    aliased_bytes: int | None = None
+    """Of the outputs, what lies in donated arguments."""
+
+    temporary_bytes: int | None = None
+    code_bytes: int | None = None
+    flops: float | None = None
+    estimated_s: float | None = None
+    """The compiler's own estimate of how long one run takes."""
+
+    hlo: str | None = None
+    """The optimised program, where it was asked for."""
+
+    left_out: tuple[LeftOut, ...] = ()
+    """The callbacks in it. The compiler saw where the program hands its values to the host and
+    takes the results; what the host does in between is in none of the figures.
+    """
+
+    profile: Profile | None = None
+    """Where its time went, with ``record(profile=True)``."""
+
+    @property
+    def lines(self) -> tuple[Line, ...]:
+        """With a profile, the user's lines and what each costs this compiler, most first."""
+        return self.profile.lines if self.profile is not None else ()
+
+    @property
+    def memory_bytes(self) -> int | None:
+        """All that a run needs on one device."""
+        parts = (self.argument_bytes, self.output_bytes, self.temporary_bytes, self.code_bytes)
+        known = [part for part in parts if part is not None]
+        return sum(known) - (self.aliased_bytes or 0) if known else None

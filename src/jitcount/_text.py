@@ -1,0 +1,109 @@
+r"""Texts of others, made fit to be shown: as one line, and in letters that the stream has.
+
+A name, a path or a ledger may hold anything: a line break, an escape sequence that moves the
+cursor, a mark that turns the direction of writing. All of these are shown as Python writes them:
+``\n``, ``\x1b``, ``\u202e``.
+"""
+
+from __future__ import annotations
+
+import sys
+import unicodedata
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+# Our own signs, for streams that lack them.
+_IN_ASCII = {
+    "─": "-",
+    "━": "-",
+    "→": "->",
+    "×": "x",
+    "…": "...",
+    "–": "-",
+    "−": "-",
+    "µ": "u",
+    "≈": "~",
+    "✗": "!",
+    "·": "*",
+}
+
+
+def visible(text: str) -> str:
+    r"""A text as one line that forges no other and moves no cursor.
+
+    >>> print(visible("a\x1b[2Jb\nc"))
+    a\x1b[2Jb\nc
+    >>> visible("größe 大 e\u0301") == "größe 大 e\u0301"
+    True
+    """
+    if text.isprintable():
+        return str(text)
+    return "".join(c if _is_plain(c) else _escaped(c) for c in text)
+
+
+def _is_plain(character: str) -> bool:
+    return character.isprintable() or unicodedata.category(character) == "Zs"
+
+
+def encoding_of(stream: object) -> str:
+    """What a stream can take; all letters, where it does not say."""
+    encoding = getattr(stream, "encoding", None)
+    return encoding if isinstance(encoding, str) else "utf-8"
+
+
+def spelled(text: str, encoding: str | None = None) -> str:
+    r"""A text in letters that `encoding` (stdout's) has: our own signs in ASCII, others as escapes.
+
+    >>> spelled("größer → 大 …", "latin-1")
+    'größer -> \\u5927 ...'
+    """
+    if text.isascii():
+        return text
+    encoding = encoding or encoding_of(sys.stdout)
+    lacking = {c for c in set(text) if not c.isascii() and not _has(encoding, c)}
+    return text.translate({ord(c): _IN_ASCII.get(c) or _escaped(c) for c in lacking})
+
+
+def _has(encoding: str, character: str) -> bool:
+    try:
+        character.encode(encoding)
+    except (LookupError, UnicodeError):  # LookupError: there is no such encoding
+        return False
+    return True
+
+
+def _escaped(character: str) -> str:
+    return character.encode("unicode_escape").decode()
+
+
+# --- What an exception says, in one line: where a program goes on, its traceback has no place -----
+
+
+def one_line(error: BaseException) -> str:
+    r"""Its kind and its text, whatever lines that has.
+
+    >>> one_line(ValueError("no such\nthing"))
+    'ValueError: no such thing'
+    """
+    return " ".join(f"{type(error).__name__}: {error}".split())
+
+
+# --- What a mistyped name may have been meant to be -----------------------------------------------
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """A question with the nearest names; empty where none is near.
+
+    >>> did_you_mean("sum-1O", ["sum-10", "matmul", "sum-100"])
+    'did you mean sum-10 or sum-100?'
+    >>> did_you_mean("nothing", ["sum-10"])
+    ''
+    """
+    import difflib  # noqa: PLC0415 (only who mistypes pays for it)
+
+    by_folded = {each.casefold(): each for each in known}
+    near = difflib.get_close_matches(name.casefold(), by_folded, n=3)
+    *others, last = [by_folded[each] for each in near] or [""]
+    return f"did you mean {', '.join(others)}{' or ' if others else ''}{last}?" if last else ""

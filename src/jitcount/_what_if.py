@@ -1,0 +1,295 @@
+"""What a loop would cost as `jax.lax.scan`: measured, by each compiler, in processes of their own.
+
+Both programs go through the same compiler, in turns, and the least that each took is what counts.
+What this machine's compiler makes of them is run on the same random numbers: the results must be
+the same, or as near as rounding allows.
+
+A scan takes its weights as one array. Where they come apart they are stacked inside of the program,
+which takes its time; so they are also stacked beforehand, and both are measured.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import jax
+import msgspec
+import numpy as np
+
+from jitcount._jax import settings
+from jitcount._jax.jaxprs import count
+from jitcount._jax.lowering import lowered_bytes
+from jitcount._loops.find import outermost
+from jitcount._loops.result import AsScan, Measured
+from jitcount._loops.to_scan import NotRolledError, as_function, rolled, shapes_of, with_stacks
+from jitcount._numerics.units import gamma
+from jitcount._observe.muting import muted
+from jitcount._profile.loops import keeper
+from jitcount._profile.result import Profile
+from jitcount._show.progress import progress
+from jitcount._targets.names import parse, topology
+from jitcount._targets.process import CompilerProcess
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from jitcount._explain.compile import Compile
+    from jitcount._loops.find import Found
+    from jitcount._loops.result import Loop
+    from jitcount._loops.to_scan import Held
+    from jitcount._profile.loops import Kept
+    from jitcount._targets.names import Target
+
+HERE = "cpu"
+
+# So many loops of one program are measured, the largest.
+_LOOPS = 3
+
+# A compile that takes less than this is done again, up to so many times: it is too short for one.
+_LONG_S = 5.0
+_ROUNDS = 3
+
+# For one compile; a compiler that takes longer is ended.
+_TIMEOUT_S = 1800.0
+
+
+@dataclass(slots=True)
+class Scans:
+    """What was measured."""
+
+    by_loop: dict[Loop, Loop] = field(default_factory=dict)
+    """The loops with their figures, each by what it was before."""
+
+    together: dict[tuple[Loop, ...], AsScan] = field(default_factory=dict)
+    """The same for all loops of a program."""
+
+
+def measure_loops(targets: Sequence[str], found: Scans) -> None:
+    """Measure the loops of the programs that were kept; what is found is there at once."""
+    programs = keeper.programs
+    measuring = _Measuring([parse(target) for target in targets], _TIMEOUT_S)
+    total = sum(len(_steps_of(program)) for program in programs)
+    try:
+        with progress("as jax.lax.scan", total) as step:
+            measuring.measure(programs, found, step)
+    finally:
+        measuring.close()
+
+
+def with_scans(compiles: Sequence[Compile], measured: Scans) -> list[Compile]:
+    """Compiles, with what was measured of their loops."""
+    return [_with_scans(each, measured) if each.loops else each for each in compiles]
+
+
+def _with_scans(compiled: Compile, measured: Scans) -> Compile:
+    loops = tuple(measured.by_loop.get(loop, loop) for loop in compiled.loops)
+    together = measured.together.get(compiled.loops)
+    profile = compiled.profile or Profile()
+    profile = msgspec.structs.replace(profile, loops=loops, as_scans=together)
+    return msgspec.structs.replace(compiled, profile=profile)
+
+
+def _steps_of(program: Kept) -> list[tuple[Loop | None, list[Found]]]:
+    """What is measured of a program: its largest loops, then all of them at once."""
+    steps: list[tuple[Loop | None, list[Found]]] = [*program.loops[:_LOOPS]]
+    if len(program.loops) > 1:
+        steps.append((None, outermost([each for _, found in program.loops for each in found])))
+    return steps
+
+
+class _Measuring:
+    """Measures the loops of some programs; one process for each compiler."""
+
+    def __init__(self, targets: Sequence[Target], timeout: float) -> None:
+        self._topologies = {HERE: topology(parse(HERE), 1)}
+        self._topologies |= {target.name: topology(target, 1) for target in targets}
+        self._platforms = {HERE: HERE} | {target.name: target.platform for target in targets}
+        self._timeout = timeout
+        self._processes: dict[str, CompilerProcess] = {}
+
+    def close(self) -> None:
+        """End the processes."""
+        for process in self._processes.values():
+            process.close()
+        self._processes.clear()
+
+    def measure(self, programs: Sequence[Kept], found: Scans, tell: Callable[[str], None]) -> None:
+        """Measure some programs.
+
+        Args:
+            programs: those that were kept.
+            found: gets the figures.
+            tell: is told what has been measured.
+        """
+        for program in programs:
+            every = tuple(loop for loop, _ in program.loops)
+            for loop, places in _steps_of(program):
+                if loop is None and every not in found.together:
+                    found.together[every] = self._as_scan(program, places, len(every))
+                elif loop is not None and loop not in found.by_loop:
+                    as_scan = self._as_scan(program, places, 1)
+                    found.by_loop[loop] = msgspec.structs.replace(loop, as_scan=as_scan)
+                tell(str(loop.call_site if loop is not None else "all loops"))
+
+    def _as_scan(self, program: Kept, places: list[Found], loops: int) -> AsScan:
+        if program.reason:
+            return AsScan(reason=program.reason, loops=loops)
+        try:
+            with muted():
+                found = self._compared(program.jaxpr, places)
+        except NotRolledError as error:
+            return AsScan(reason=str(error), loops=loops)
+        except Exception as error:  # noqa: BLE001 (it costs a line, never the program's exit code)
+            text = str(error).strip().partition("\n")[0]
+            return AsScan(reason=f"{type(error).__name__}: {text}", loops=loops)
+        return msgspec.structs.replace(found, loops=loops)
+
+    def _compared(self, jaxpr: Any, places: list[Found]) -> AsScan:
+        given, stacks = shapes_of(jaxpr), with_stacks(jaxpr, places)
+        variants = [_Variant(as_function(jaxpr), given), _Variant(rolled(jaxpr, places), given)]
+        if stacks is not None:
+            variants.append(
+                _Variant(stacks.function, stacks.given, stacks.arguments, stacks.results)
+            )
+        measured, values = [], ""
+        for name, platform in self._platforms.items():
+            modules = [lowered_bytes(each.function, each.given, platform) for each in variants]
+            asked = [self._asked(name, jaxpr, each) for each in variants]
+            try:
+                seconds, results = self._in_turns(name, asked, modules)
+            except Exception as error:  # noqa: BLE001 (the others may do)
+                text = str(error).strip().partition("\n")[0]
+                measured.append(Measured(compiler=name, error=text))
+                continue
+            unrolled_s, scan_s, *rest = seconds
+            measured.append(
+                Measured(
+                    compiler=name,
+                    unrolled_s=unrolled_s,
+                    scan_s=scan_s,
+                    stacked_s=rest[0] if rest else None,
+                )
+            )
+            if name == HERE:
+                values = _values(variants, results, count(jaxpr.jaxpr))
+                if not values:
+                    return AsScan(reason="as a scan it computed something else")
+        held = variants[-1].arguments or []
+        sizes = tuple(len(group) for group in held if len(group) > 1)
+        return AsScan(measured=tuple(measured), values=values, stacked=sizes)
+
+    def _asked(self, name: str, jaxpr: Any, variant: _Variant) -> dict[str, Any]:
+        inputs = [_physical(aval) for aval in jaxpr.in_avals]
+        results = len(jaxpr.out_avals) if variant.results is None else len(variant.results)
+        moves = [False] * len(variant.given), [False] * results
+        return {
+            "program": True,
+            "topology": self._topologies[name],
+            "devices": 1,
+            "keep_hlo": False,
+            "may_move": moves,
+            "options": {},
+            "settings": settings.compile_settings(),
+            "inputs": inputs if name == HERE else None,
+            "stacked": variant.arguments,
+        }
+
+    def _in_turns(
+        self, name: str, asked: list[dict[str, Any]], modules: list[bytes]
+    ) -> tuple[list[float], list[bytes]]:
+        """The least seconds of the processor that each took, and what they computed."""
+        least, results = [math.inf] * len(modules), [b""] * len(modules)
+        for turn in range(_ROUNDS):
+            order = range(len(modules))
+            for which in order if turn % 2 == 0 else reversed(order):
+                process = self._process(name)
+                answer, block = process.ask(asked[which], modules[which], self._timeout)
+                if answer.get("error"):
+                    raise RuntimeError(answer["error"])
+                least[which] = min(least[which], answer["processor_s"])
+                results[which] = block or results[which]
+            if max(least) > _LONG_S:
+                break
+        return least, results
+
+    def _process(self, name: str) -> CompilerProcess:
+        found = self._processes.get(name)
+        if found is None or found.has_ended():
+            if found is not None:
+                found.close()
+            found = self._processes[name] = CompilerProcess()
+            found.start(self._topologies[name], self._timeout)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Variant:
+    """A program that is measured."""
+
+    function: Callable[..., Any]
+    given: list[jax.ShapeDtypeStruct]
+    arguments: Held | None = None
+    """Of each, which of the program's own it holds; None where it has the same."""
+
+    results: Held | None = None
+
+
+def _values(variants: Sequence[_Variant], results: Sequence[bytes], operations: int) -> str:
+    """How what they computed compares, all with the first; empty where one is not the same."""
+    first, *others = map(read_results, results)
+    found = [
+        compare(first, taken_apart(each, variant.results), operations=operations)
+        for each, variant in zip(others, variants[1:], strict=True)
+    ]
+    return "" if "" in found else max(found, key=("the same bits", "within rounding").index)
+
+
+def _physical(aval: Any) -> tuple[str, list[int]]:
+    """Dtype and shape as a compiler has them: a random key is some whole numbers."""
+    if jax.numpy.issubdtype(aval.dtype, jax.dtypes.prng_key):
+        aval = jax.eval_shape(jax.random.key_data, jax.ShapeDtypeStruct(aval.shape, aval.dtype))
+    return str(aval.dtype), list(aval.shape)
+
+
+# --- Whether two programs have computed the same: to the bit, or as near as rounding allows -------
+
+
+def read_results(block: bytes) -> list[np.ndarray]:
+    """What a compiler's process has computed, each result flat."""
+    with np.load(io.BytesIO(block)) as held:
+        return [held[name].view(jax.numpy.dtype(name.split(" ")[1])) for name in held.files]
+
+
+def taken_apart(results: list[np.ndarray], held: Held | None) -> list[np.ndarray]:
+    """Results as the program itself has them."""
+    if held is None:
+        return results
+    found: dict[int, np.ndarray] = {}
+    for group, each in zip(held, results, strict=True):
+        found.update(zip(group, each.reshape(len(group), -1), strict=True))
+    return [found[number].ravel() for number in sorted(found)]
+
+
+def compare(one: list[np.ndarray], other: list[np.ndarray], *, operations: int) -> str:
+    """How two results compare; empty where they are not the same."""
+    if all(a.tobytes() == b.tobytes() for a, b in zip(one, other, strict=True)):
+        return "the same bits"
+    pairs = zip(one, other, strict=True)
+    return "within rounding" if all(_is_near(a, b, operations) for a, b in pairs) else ""
+
+
+def _is_near(one: np.ndarray, other: np.ndarray, operations: int) -> bool:
+    """Whether two arrays are apart by no more than so many roundings of their largest value."""
+    if one.dtype.kind in "biu":
+        return bool(np.array_equal(one, other))
+    wide, wide_other = one.astype(np.complex128), other.astype(np.complex128)
+    is_number = np.isfinite(wide)
+    if not np.array_equal(is_number, np.isfinite(wide_other)):
+        return False
+    scale = np.abs(wide[is_number]).max(initial=0.0)
+    kind = {"complex64": "float32", "complex128": "float64"}.get(str(one.dtype), str(one.dtype))
+    bound = 2 * gamma(operations, kind) * scale
+    return bool(np.all(np.abs(wide - wide_other)[is_number] <= bound))

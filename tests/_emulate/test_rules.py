@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import jax
+import numpy as np
+import pytest
+
+from jitcount._emulate.translate import RULES, NotKnownError, translate
+from tests._emulate import cases, cases_of_arrays, cases_of_control
+from tests._emulate.cases import Case, module, parameters
+
+if TYPE_CHECKING:
+    from tests._emulate.conftest import Run
+
+CASES = [
+    *cases.elementwise(),
+    *cases_of_arrays.moving(),
+    *cases_of_arrays.reducing(),
+    *cases_of_control.control(),
+    *cases_of_control.beside(),
+    *cases_of_control.of_devices(),
+    *cases_of_control.linear_algebra(),
+]
+
+_X = np.array([1, 2], np.float32)
+
+# Opcodes that have a rule only to say by name what cannot be carried over.
+REFUSED = {
+    "send": "send, which speaks with the host",
+    "recv": "recv, which speaks with the host",
+    "infeed": "infeed, which speaks with the host",
+    "outfeed": "outfeed, which speaks with the host",
+    "stochastic-convert": "stochastic rounding",
+}
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_an_operation_computes_as_numpy_does(case: Case, run_hlo: Run) -> None:
+    made = run_hlo(case.text, *case.arguments)
+    assert [(each.shape, each.dtype) for each in made] == [
+        (each.shape, each.dtype) for each in case.expected
+    ]
+    for one, other in zip(made, case.expected, strict=True):
+        if case.tolerance:
+            np.testing.assert_allclose(one, np.asarray(other), case.tolerance, case.tolerance)
+        else:
+            np.testing.assert_array_equal(one, other)
+
+
+def test_every_rule_has_a_case() -> None:
+    # Random bits have a test of their own, below.
+    covered = {"rng-bit-generator", *REFUSED}
+    for case in CASES:
+        covered.update(re.findall(r" ([a-z][\w\-]*)\(", case.text))
+    assert sorted(set(RULES) - covered) == []
+
+
+@pytest.mark.parametrize("opcode", REFUSED)
+def test_what_cannot_be_carried_over_says_so_in_words(opcode: str) -> None:
+    text = module(f"{parameters(_X)}\nROOT %it = f32[2] {opcode}(%p0)")
+    with pytest.raises(NotKnownError) as error:
+        translate(text)
+    assert str(error.value) == REFUSED[opcode]
+
+
+def test_random_bits_of_a_known_algorithm_are_the_same_everywhere(run_hlo: Run) -> None:
+    state = np.array([3, 4], np.uint64)
+    line = "ROOT %r = (u64[2], u32[4]) rng-bit-generator(%p0), algorithm=rng_three_fry"
+    text = module(f"{parameters(state)}\n{line}")
+    theirs = jax.lax.rng_bit_generator(
+        state, (4,), np.uint32, jax.lax.RandomAlgorithm.RNG_THREE_FRY
+    )
+    for one, other in zip(run_hlo(text, state), theirs, strict=True):
+        np.testing.assert_array_equal(one, other)
+    with pytest.raises(NotKnownError) as error:
+        translate(text.replace("rng_three_fry", "rng_default"))
+    assert str(error.value) == "random bits by rng_default, which is the hardware's own"

@@ -1,0 +1,97 @@
+from jitcount._observe.in_flight import _WAITING, NO_TRACE, Lowered, Lowerings, Trace, Traces
+from jitcount._observe.program import Program
+from jitcount._observe.surroundings import Settings
+
+A, B = ("float32[3]",), ("float32[4]",)
+
+
+def program() -> Program:
+    settings = Settings({}, frozenset())
+    return Program(group=("step",), name="step", settings=settings, places=(), values=())
+
+
+def lowered(function: str = "step", avals: tuple[str, ...] | None = A, thread: int = 1) -> Lowered:
+    return Lowered(function, avals, thread, trace_s=0.0, lower_s=0.0)
+
+
+def test_a_trace_within_a_trace_is_dropped_when_the_outer_one_ends() -> None:
+    traces = Traces()
+    traces.begin()
+    traces.begin()
+    traces.end("inner", Trace(1.0))
+    traces.end("outer", Trace(3.0))
+    assert (traces.take("inner"), traces.take("outer")) == (NO_TRACE, Trace(3.0))
+
+
+def test_a_trace_within_a_trace_can_be_taken_before_the_outer_one_ends() -> None:
+    traces = Traces()
+    traces.begin()
+    traces.begin()
+    traces.end("inner", Trace(1.0))
+    assert traces.take("inner") == Trace(1.0)
+    traces.end("outer", Trace(3.0))
+    assert traces.take("outer") == Trace(3.0)
+
+
+def test_a_failed_trace_leaves_nothing() -> None:
+    traces = Traces()
+    traces.begin()
+    traces.end("step", None)
+    assert traces.take("step") is NO_TRACE
+
+
+def test_a_trace_whose_begin_was_not_heard_counts() -> None:
+    traces = Traces()
+    traces.end("step", Trace(1.0))
+    assert traces.take("step") == Trace(1.0)
+
+
+def test_a_trace_ahead_of_time_is_not_of_a_call() -> None:
+    ahead = Trace(1.0, program=program())
+    traces = Traces()
+    traces.end("step", ahead)
+    assert traces.take("step", lambda: True) is NO_TRACE
+    assert traces.take("step") is ahead
+
+
+def test_a_lowering_is_taken_once() -> None:
+    lowerings = Lowerings()
+    lowerings.add(only := lowered())
+    assert lowerings.take("step", A, thread=1) is only
+    assert lowerings.take("step", A, thread=1) is None
+
+
+def test_a_lowering_of_another_function_or_of_other_avals_is_not_taken() -> None:
+    lowerings = Lowerings()
+    lowerings.add(lowered("other"))
+    lowerings.add(lowered(avals=B))
+    assert lowerings.take("step", A, thread=1) is None
+
+
+def test_a_lowering_of_the_same_thread_comes_first() -> None:
+    lowerings = Lowerings()
+    lowerings.add(mine := lowered(thread=1))
+    lowerings.add(lowered(thread=2))
+    assert lowerings.take("step", A, thread=1) is mine
+
+
+def test_a_lowering_of_another_thread_will_do() -> None:
+    lowerings = Lowerings()
+    lowerings.add(other := lowered(thread=2))
+    assert lowerings.take("step", A, thread=1) is other
+
+
+def test_avals_that_are_not_known_are_equal_to_any() -> None:
+    lowerings = Lowerings()
+    lowerings.add(unknown := lowered(avals=None))
+    assert lowerings.take("step", A, thread=1) is unknown
+    lowerings.add(known := lowered())
+    assert lowerings.take("step", None, thread=1) is known
+
+
+def test_lowerings_that_are_never_compiled_do_not_pile_up() -> None:
+    lowerings = Lowerings()
+    for number in range(_WAITING + 1):
+        lowerings.add(lowered(f"step{number}"))
+    assert lowerings.take("step0", A, thread=1) is None
+    assert lowerings.take("step1", A, thread=1) is not None

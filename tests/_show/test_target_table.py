@@ -1,0 +1,148 @@
+"""The tables of targets, whole."""
+
+from msgspec.structs import replace
+
+from jitcount._explain.compile import Compile
+from jitcount._ledger.files import decode, encode
+from jitcount._observe.call_site import CallSite
+from jitcount._show.parts import Note
+from jitcount._show.target_table import (
+    distinct,
+    shortened,
+    target_tables,
+    targets_summary,
+    targets_table,
+)
+from jitcount._show.terminal import render
+from jitcount._targets.installed import PLUGINS
+from jitcount._targets.names import parse
+from jitcount._targets.result import LeftOut, OnTarget
+from tests.helpers import STEP_COMPILED
+
+STEP = STEP_COMPILED
+GOOD = OnTarget(
+    target="tpu:v5e",
+    fingerprint="c0ffee",
+    compile_s=0.25,
+    argument_bytes=1024,
+    output_bytes=1024,
+    aliased_bytes=1024,
+    temporary_bytes=0,
+    code_bytes=36864,
+    estimated_s=1.1e-8,
+)
+REFUSED = OnTarget(
+    target="tpu:v5e",
+    error="RESOURCE_EXHAUSTED: Ran out of memory on HBM\nand more",
+)
+
+
+def on(function: str, result: OnTarget) -> Compile:
+    return replace(STEP, function=function, on={result.target: result})
+
+
+def test_each_program_has_its_figures_or_its_refusal() -> None:
+    compiles = [on("step", GOOD), on("step", GOOD), on("huge", REFUSED)]
+    assert render(target_tables(compiles), 120) == EXPECTED
+
+
+def test_a_program_is_still_one_when_its_results_come_from_a_file() -> None:
+    read = [from_a_file(result) for result in (GOOD, GOOD, REFUSED)]
+    assert read[0] is not read[1]
+    compiles = [on("step", read[0]), on("step", read[1]), on("huge", read[2])]
+    assert render(target_tables(compiles), 120) == EXPECTED
+
+
+def from_a_file(result: OnTarget) -> OnTarget:
+    return decode(encode(result), OnTarget)
+
+
+EXPECTED = """\
+On tpu:v5e: 1 compile in 250 ms, 1 not compiled
+
+function   signature    compile   memory   estimate   note
+──────────────────────────────────────────────────────────────────────────────────────────────────
+step       float32[3]    250 ms   37 KiB      11 ns
+step       float32[3]    250 ms   37 KiB      11 ns   the same program
+huge       float32[3]                                 RESOURCE_EXHAUSTED: Ran out of memory on HBM\
+"""
+
+
+def test_results_are_of_one_program_where_target_and_fingerprint_are_the_same() -> None:
+    other = replace(GOOD, fingerprint="decaf")
+    elsewhere = replace(GOOD, target="tpu:v4")
+    assert distinct([GOOD, other, GOOD, elsewhere, other]) == [GOOD, other, elsewhere]
+
+
+def test_a_result_without_a_fingerprint_stands_for_itself() -> None:
+    assert distinct([REFUSED, REFUSED]) == [REFUSED, REFUSED]
+
+
+def test_in_a_summary_a_program_is_one_in_its_test_and_anew_in_another() -> None:
+    twice = (on("step", GOOD), on("step", GOOD))
+    found = {"test_a": twice, "test_b": (on("step", GOOD), on("huge", REFUSED))}
+    assert render(targets_summary(found)) == (
+        "On tpu:v5e: 2 compiles in 500 ms, 1 not compiled\n"
+        "  tpu:v5e, test_b: huge(float32[3]): RESOURCE_EXHAUSTED: Ran out of memory on HBM"
+    )
+
+
+SITE = CallSite("train.py:42 in step", "/home/me/train.py", 42, "step")
+ONE = LeftOut(kind="pure_callback", call_site=SITE)
+TWO = LeftOut(kind="debug_print", call_site=CallSite("train.py:50 in step"), count=2)
+
+
+def test_a_program_with_callbacks_says_whose_part_is_missing() -> None:
+    one, three = replace(GOOD, left_out=(ONE,)), replace(GOOD, left_out=(ONE, TWO))
+    assert from_a_file(three) == three
+    refused = replace(REFUSED, left_out=(ONE,))
+    parts = target_tables([on("step", one), on("step", three), on("huge", refused)])
+    notes = [line.partition("ns   ")[2] for line in render(parts, 160).splitlines()[4:6]]
+    assert notes == [
+        "host's part left out: pure_callback at train.py:42 in step",
+        "the same program; host's part left out: 3 callbacks, the first at train.py:42 in step",
+    ]
+    assert render(parts, 160).endswith("RESOURCE_EXHAUSTED: Ran out of memory on HBM")
+    assert render(targets_summary({"test_a": (on("step", one),)})) == (
+        "On tpu:v5e: 1 compile in 250 ms\n"
+        "  tpu:v5e, test_a: step(float32[3]): "
+        "host's part left out: pure_callback at train.py:42 in step"
+    )
+
+
+def test_a_summary_of_nothing_says_so() -> None:
+    assert targets_summary({"test_a": ()}) == [Note("nothing was compiled")]
+
+
+def test_a_long_refusal_is_cut() -> None:
+    assert shortened("x" * 60) == "x" * 60
+    assert shortened("x" * 61) == "x" * 59 + "…"
+
+
+def test_without_estimates_there_is_no_column_for_them() -> None:
+    plain = OnTarget(target="cuda:h100", compile_s=0.1, argument_bytes=12)
+    assert render(target_tables([on("step", plain)]), 80) == (
+        "On cuda:h100: 1 compile in 100 ms\n"
+        "\n"
+        "function   signature    compile   memory   note\n"
+        "───────────────────────────────────────────────\n"
+        "step       float32[3]    100 ms     12 B"
+    )
+
+
+def test_without_targets_there_is_nothing_to_show() -> None:
+    assert target_tables([STEP]) == []
+
+
+def test_the_list_of_targets_says_what_is_installed_and_how_to_install_the_rest() -> None:
+    rows = [(parse("tpu:v5e"), True), (parse("cuda:h100"), False)]
+    command = PLUGINS["cuda"].command
+    assert render(targets_table(rows, [f"To install XLA:GPU: {command}"]), 80) == (
+        "target      chip                    smallest   installed\n"
+        "────────────────────────────────────────────────────────\n"
+        "tpu:v5e     TPU v5e                 2x2        yes\n"
+        "cuda:h100   NVIDIA H100 80GB HBM3   1          no\n"
+        "\n"
+        "With a size: tpu:v5e:16x16, cuda:h100:8; without, as large as a program needs.\n"
+        'To install XLA:GPU: pip install "jax[cuda12-local]" nvidia-cuda-nvcc-cu12'
+    )

@@ -21,7 +21,7 @@ import pytest
 
 import jitcount
 from jitcount._observe.in_flight import MOST_WAITING
-from jitcount._registry import hub
+from jitcount._registry import registry
 from ratios import Ratio, keep_ratios, seconds_for
 from variants import array
 
@@ -109,18 +109,18 @@ def begin_round(sides: Mapping[str, Compiles]) -> None:
     To free them is JAX's work: the last reference must not be ours. And the next compile has to ask
     for that memory again, which takes milliseconds: were it timed, one side would pay for all.
     """
-    hub.ear._unmeasured.measure_all()
+    registry.listener._unmeasured.measure_all()
     for side in sides.values():
         side.jitted.clear_cache()
     for side in sides.values():
         side()
-    hub.ear._unmeasured.measure_all()
+    registry.listener._unmeasured.measure_all()
 
 
 @contextlib.contextmanager
 def alone(setting: AbstractContextManager[object] | None = None) -> Iterator[None]:
     """JAX without jitcount, perhaps with a setting of its own."""
-    with hub.ear.paused(), setting or contextlib.nullcontext():
+    with registry.listener.paused(), setting or contextlib.nullcontext():
         yield
 
 
@@ -129,7 +129,7 @@ def measured_apart(block: AbstractContextManager[object]) -> Iterator[None]:
     """Another block, and fingerprints are nobody's work."""
     with block:
         yield
-    hub.ear._unmeasured.measure_all()
+    registry.listener._unmeasured.measure_all()
 
 
 @pytest.mark.benchmark(group="ratio")
@@ -142,7 +142,7 @@ def test_jitcount(
     sides = sides_of(function, {"jitcount": contextlib.nullcontext, "bare": alone})
     name = f"jitcount / bare: {function.__name__}, {earlier} before"
     ratios = [Ratio(name, "jitcount", "bare", _LIMIT)]
-    with hub.own_history(), jitcount.record():
+    with registry.own_history(), jitcount.record():
         fill_history(sides["jitcount"], earlier)
         keep_ratios(benchmark, sides, ratios, most=200, **rounds_of(function, sides))
 
@@ -155,18 +155,18 @@ def test_the_same_twice(benchmark: BenchmarkFixture) -> None:
         Ratio("bare / bare again: add_one", "bare", "again", 1.0),
         Ratio("bare again / bare: add_one", "again", "bare", 1.0),
     ]
-    with hub.own_history(), jitcount.record():
+    with registry.own_history(), jitcount.record():
         keep_ratios(benchmark, sides, ratios, most=200, **rounds_of(add_one, sides))
 
 
 @pytest.mark.benchmark(group="ratio")
 def test_explained(benchmark: BenchmarkFixture) -> None:
-    blocks = {"explained": contextlib.nullcontext, "only counted": hub.ear.undescribed}
+    blocks = {"explained": contextlib.nullcontext, "only counted": registry.listener.undescribed}
     apart = {name: lambda block=block: measured_apart(block()) for name, block in blocks.items()}
     sides = sides_of(add_one, apart)
     name = "explained / only counted: add_one, 5000 before"
     ratios = [Ratio(name, "explained", "only counted", _LIMIT)]
-    with hub.own_history(), jitcount.record():
+    with registry.own_history(), jitcount.record():
         fill_history(sides["explained"], 5000)
         keep_ratios(benchmark, sides, ratios, most=200, **rounds_of(add_one, sides))
 
@@ -202,4 +202,4 @@ def fill_history(compile_one: Side, count: int) -> None:
     (leaf,) = program.values
     for length in range(count - 1):
         other = msgspec.structs.replace(leaf, shape=(200_000 + length,))
-        hub.history.add(dataclasses.replace(program, values=(other,)))
+        registry.history.add(dataclasses.replace(program, values=(other,)))

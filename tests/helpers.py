@@ -24,7 +24,7 @@ import pytest
 
 from jitcount._explain.compile import Compile
 from jitcount._observe.call_site import CallSite
-from jitcount._registry import hub
+from jitcount._registry import registry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -219,12 +219,12 @@ def observed(work: Callable[[], object]) -> list[Observation]:
     """What was seen of each compile, with a history of its own."""
     seen: list[Observation] = []
     listener = seen.append
-    with hub.own_history():
-        hub.listen(listener)
+    with registry.own_history():
+        registry.listen(listener)
         try:
             work()
         finally:
-            hub.forget(listener)
+            registry.forget(listener)
     return seen
 
 

@@ -22,7 +22,7 @@ from pathlib import Path
 
 import jax
 
-from jitcount._registry import hub
+from jitcount._registry import registry
 from tests.helpers import ROOT, python
 
 README = ROOT / "README.md"
@@ -108,7 +108,7 @@ def printed_by(example: Example, directory: Path) -> str:
 def _printed_by_python(code: str) -> str:
     printed = io.StringIO()
     jax.clear_caches()
-    with hub.own_history(), contextlib.redirect_stdout(printed):
+    with registry.own_history(), contextlib.redirect_stdout(printed):
         exec(compile(code, "train.py", "exec"), {"__name__": "__main__"})  # noqa: S102
     return printed.getvalue()
 

@@ -148,14 +148,14 @@ def test_a_module_of_ours_that_imports_jax_is_there_before_anyone_is_called() ->
 from jitcount._after_jax import after_import_of_jax
 
 def use():
-    from jitcount._registry import hub
-    print("called, and there is", type(hub).__name__)
+    from jitcount._registry import registry
+    print("called, and there is", type(registry).__name__)
 
 after_import_of_jax(use)
 import jitcount._registry
 """,
     )
-    assert (done.stdout, done.stderr) == ("called, and there is Hub\n", "")
+    assert (done.stdout, done.stderr) == ("called, and there is Registry\n", "")
 
 
 def test_who_no_longer_waits_is_not_called(jax_here: Path) -> None:

@@ -16,7 +16,7 @@ from jitcount._explain.history import History
 from jitcount._jax import events
 from jitcount._observe import in_flight
 from jitcount._observe.in_flight import Lowerings, Observation, Portable
-from jitcount._registry import hub
+from jitcount._registry import registry
 
 
 @jax.jit
@@ -30,7 +30,7 @@ def arr(length: int) -> np.ndarray:
 
 @pytest.fixture(autouse=True)
 def a_history_of_its_own() -> Iterator[None]:
-    with hub.own_history():
+    with registry.own_history():
         yield
 
 
@@ -60,16 +60,16 @@ class Watch:
 @contextlib.contextmanager
 def watching(watch: Watch, *, guard: bool = True) -> Iterator[None]:
     listener, taker = watch.listen, watch.take
-    hub.listen(listener)
-    hub.supply(taker)
+    registry.listen(listener)
+    registry.supply(taker)
     if guard:
-        hub.guard(watch)
+        registry.guard(watch)
     try:
         yield
     finally:
-        hub.unguard(watch)
-        hub.stop_supplying(taker)
-        hub.forget(listener)
+        registry.unguard(watch)
+        registry.stop_supplying(taker)
+        registry.forget(listener)
 
 
 # --- Who is there, and in which order -------------------------------------------------------------
@@ -88,7 +88,7 @@ def test_of_a_compile_that_was_refused_in_time_nobody_hears() -> None:
     with watching(first), watching(second), pytest.raises(PermissionError):
         step(arr(3))
     assert (first.heard, second.heard) == (["asked for step"], [])
-    assert len(hub.history) == 0
+    assert len(registry.history) == 0
 
 
 def test_no_guard_counts_what_a_later_one_refuses() -> None:
@@ -104,9 +104,9 @@ def state() -> dict[str, Any]:
     names = (events.COMPILE_LOGGER, events.DISK_LOGGER, events.PHASE_LOGGER)
     loggers = map(logging.getLogger, names)
     return {
-        "there": (hub.listeners, hub.guards, hub.takers),
+        "there": (registry.listeners, registry.guards, registry.takers),
         "loggers": [dict(vars(logger), _cache=None) for logger in loggers],
-        "modules": len(hub.ear._modules),
+        "modules": len(registry.listener._modules),
     }
 
 
@@ -134,28 +134,28 @@ def test_a_listener_that_fails_fails_neither_the_program_nor_the_history() -> No
     def fail(observation: Observation) -> None:
         raise RuntimeError(observation.function)
 
-    hub.listen(fail)
+    registry.listen(fail)
     try:
         assert step(arr(3)).tolist() == [2.0, 2.0, 2.0]
     finally:
-        hub.forget(fail)
-    assert len(hub.history) == 1
+        registry.forget(fail)
+    assert len(registry.history) == 1
 
 
 def test_an_own_history_knows_nothing_and_leaves_nothing() -> None:
-    outer = hub.history
+    outer = registry.history
     step(arr(3))
-    with hub.own_history(), jitcount.record() as log:
+    with registry.own_history(), jitcount.record() as log:
         step(arr(4))
-        assert len(hub.history) == 1
+        assert len(registry.history) == 1
     assert [cause.kind for cause in log.compiles[0].causes] == ["first-call"]
-    assert hub.history is outer
+    assert registry.history is outer
     assert len(outer) == 1
 
 
 def test_a_new_history_begins_as_a_new_process_does() -> None:
     step(arr(3))
-    hub.new_history()
+    registry.new_history()
     with jitcount.record() as log:
         step(arr(4))
     assert [cause.kind for cause in log.compiles[0].causes] == ["first-call"]
@@ -278,7 +278,7 @@ def test_a_finalizer_may_compile_while_the_history_is_searched(
 def test_a_finalizer_may_compile_while_a_lowering_is_looked_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(hub.ear, "_lowerings", Lowerings())
+    monkeypatch.setattr(registry.listener, "_lowerings", Lowerings())
     monkeypatch.setattr(in_flight, "_may_be", collecting(in_flight._may_be))
     found = compiled_with_a_finalizer()
     assert found.keys() == {"float32[5]", "float32[7]"}

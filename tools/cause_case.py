@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import jax
 
 from jitcount._record.record import record
-from jitcount._registry import hub
+from jitcount._registry import registry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -38,7 +38,7 @@ class CauseCase:
 def run_cause_case(case: CauseCase) -> list[Compile]:
     """The compiles of the function, with their causes, from empty caches and an empty history."""
     jax.clear_caches()
-    with hub.own_history(), record() as log:
+    with registry.own_history(), record() as log:
         case.program()
     return [c for c in log.compiles if c.function == case.function]
 

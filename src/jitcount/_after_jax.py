@@ -29,7 +29,7 @@ def after_import_of_jax(callback: Callable[[], object]) -> None:
 
     What is called back while JAX is imported has no say in that import: see to errors there.
     """
-    if is_there():
+    if jax_is_imported():
         callback()
         return
     _callbacks.append(callback)
@@ -42,7 +42,7 @@ def forget(callback: Callable[[], object]) -> None:
     _callbacks[:] = [waiting for waiting in _callbacks if waiting is not callback]
 
 
-def is_there() -> bool:
+def jax_is_imported() -> bool:
     """Whether JAX has been imported, to the end, and no module of ours is half made."""
     jax = sys.modules.get("jax")
     is_loading = getattr(getattr(jax, "__spec__", None), "_initializing", False)
@@ -95,7 +95,7 @@ class _Loader:
             self._loader.exec_module(module)
         finally:
             _ours_loading.discard(name)
-            if is_there():
+            if jax_is_imported():
                 _call_back()
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 import jax
 
 from jitcount._explain.history import History
-from jitcount._observe.listener import Ear
+from jitcount._observe.listener import CompileListener
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -41,7 +41,7 @@ class Guard(Protocol):
         """Take note of a compile that no guard refused."""
 
 
-class Hub:
+class Registry:
     """Listeners, guards and takers of programs, and the history; as `Audience`, it hears of JAX.
 
     What is here is replaced, never changed: a thread that compiles reads it without a lock.
@@ -60,14 +60,14 @@ class Hub:
         self._profiler: Profiler | None = None
         self._profiles_wanted = 0
         self.history = History()
-        self.ear = Ear(self)
+        self.listener = CompileListener(self)
         # A garbage collection in here may run a finalizer that opens a recorder, or compiles.
         self._changing = threading.RLock()
         self._asking = threading.RLock()
 
-    def start(self) -> Hub:
+    def start(self) -> Registry:
         """Listen to JAX from now on."""
-        self.ear.attend()
+        self.listener.refresh_subscriptions()
         return self
 
     # --- What users open around a block -----------------------------------------------------------
@@ -76,37 +76,37 @@ class Hub:
         """Tell `listener` of every compile, in the thread that compiles, until `forget`."""
         with self._changing:
             self.listeners += (listener,)
-            self.ear.attend()
+            self.listener.refresh_subscriptions()
 
     def forget(self, listener: Listener) -> None:
         """Stop telling `listener`."""
         with self._changing:
             self.listeners = tuple(one for one in self.listeners if one is not listener)
-            self.ear.attend()
+            self.listener.refresh_subscriptions()
 
     def guard(self, guard: Guard) -> None:
         """Ask a guard before each compile, in the thread that compiles."""
         with self._changing:
             self.guards += (guard,)
-            self.ear.attend()
+            self.listener.refresh_subscriptions()
 
     def unguard(self, guard: Guard) -> None:
         """Stop asking it."""
         with self._changing:
             self.guards = tuple(one for one in self.guards if one is not guard)
-            self.ear.attend()
+            self.listener.refresh_subscriptions()
 
     def supply(self, taker: Taker) -> None:
         """Give `taker` every program, in the thread that compiles it and before it does."""
         with self._changing:
             self.takers += (taker,)
-            self.ear.attend()
+            self.listener.refresh_subscriptions()
 
     def stop_supplying(self, taker: Taker) -> None:
         """Give it no more."""
         with self._changing:
             self.takers = tuple(one for one in self.takers if one is not taker)
-            self.ear.attend()
+            self.listener.refresh_subscriptions()
 
     def load_profiler(self) -> None:
         """Import what profiles, which takes a while; nothing has begun that it could interrupt.
@@ -217,4 +217,4 @@ def _is_for_a_profile(program: Program, earlier: tuple[Program, ...]) -> bool:
     return is_wanted and any(map(program.is_like, earlier))
 
 
-hub = Hub().start()
+registry = Registry().start()

@@ -30,12 +30,12 @@ _IN_ASCII = {
 }
 
 
-def visible(text: str) -> str:
+def escape_control_chars(text: str) -> str:
     r"""A text as one line that forges no other and moves no cursor.
 
-    >>> print(visible("a\x1b[2Jb\nc"))
+    >>> print(escape_control_chars("a\x1b[2Jb\nc"))
     a\x1b[2Jb\nc
-    >>> visible("größe 大 e\u0301") == "größe 大 e\u0301"
+    >>> escape_control_chars("größe 大 e\u0301") == "größe 大 e\u0301"
     True
     """
     if text.isprintable():
@@ -53,10 +53,10 @@ def encoding_of(stream: object) -> str:
     return encoding if isinstance(encoding, str) else "utf-8"
 
 
-def spelled(text: str, encoding: str | None = None) -> str:
+def encode_safely(text: str, encoding: str | None = None) -> str:
     r"""A text in letters that `encoding` (stdout's) has: our own signs in ASCII, others as escapes.
 
-    >>> spelled("größer → 大 …", "latin-1")
+    >>> encode_safely("größer → 大 …", "latin-1")
     'größer -> \\u5927 ...'
     """
     if text.isascii():

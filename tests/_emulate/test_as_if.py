@@ -25,7 +25,7 @@ from tests._emulate.cases import module, parameters
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from jitcount._targets.lowering import Cargo
+    from jitcount._targets.lowering import CompileRequest
     from jitcount._targets.names import Target
 
 X = np.arange(3, dtype=np.float32)
@@ -43,14 +43,14 @@ class FakeCompilers:
         self.here = OnTarget(target="cpu")
         self.asked: list[str] = []
 
-    def answer(self, target: Target, cargo: Cargo, *, keep_hlo: bool) -> OnTarget:
-        del cargo
+    def answer(self, target: Target, request: CompileRequest, *, keep_hlo: bool) -> OnTarget:
+        del request
         self.asked.append(target.name)
         return self.there if keep_hlo else self.here
 
     @staticmethod
-    def executable(cargo: Cargo) -> bytes:
-        del cargo
+    def executable(request: CompileRequest) -> bytes:
+        del request
         return b""
 
     def say(self, hlo: str) -> None:
@@ -64,15 +64,15 @@ def compilers(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeCompilers]:
     def asked(
         emulator: Emulator,
         target: Target,
-        cargo: Cargo,
+        request: CompileRequest,
         *,
         keep_hlo: bool,
         take: Callable[[bytes], None] | None = None,
     ) -> OnTarget:
         del emulator
         if take is not None:
-            take(made.executable(cargo))
-        return made.answer(target, cargo, keep_hlo=keep_hlo)
+            take(made.executable(request))
+        return made.answer(target, request, keep_hlo=keep_hlo)
 
     monkeypatch.setattr(Emulator, "_asked", asked)
     monkeypatch.setattr(Emulator, "get_ready", lambda _: None)
@@ -118,10 +118,10 @@ def test_the_same_program_is_compiled_once(compilers: FakeCompilers) -> None:
 def test_what_another_process_has_compiled_is_not_compiled_here(
     compilers: FakeCompilers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def compiled_there(cargo: Cargo) -> bytes:
+    def compiled_there(request: CompileRequest) -> bytes:
         devices = jax.devices("cpu")[:1]
-        options = base64.b64decode(cargo.how["executable"])
-        made = executables.compile_as(cargo.bytecode, options, devices)
+        options = base64.b64decode(request.how["executable"])
+        made = executables.compile_as(request.bytecode, options, devices)
         return executables.written_executable(made, options, devices)
 
     monkeypatch.setattr(compilers, "executable", compiled_there)

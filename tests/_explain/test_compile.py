@@ -28,7 +28,7 @@ from jitcount._loops.result import AsScan, Loop, Measured
 from jitcount._observe.array_type import ArrayType
 from jitcount._observe.call_site import CallSite
 from jitcount._profile.result import Constant, Line, Phase, Profile
-from jitcount._registry import hub
+from jitcount._registry import registry
 from jitcount._targets.result import OnTarget
 from tests.helpers import python
 
@@ -109,11 +109,11 @@ def test_another_program_has_another_fingerprint(other: Callable[[], object]) ->
 def test_a_program_for_more_devices_has_another_fingerprint() -> None:
     given: list[Any] = []
     taker = given.append
-    hub.supply(taker)
+    registry.supply(taker)
     try:
         jax.jit(double)(X)
     finally:
-        hub.stop_supplying(taker)
+        registry.stop_supplying(taker)
     one = given[0].compilation
     two = dataclasses.replace(one, devices=2)
     assert lowering.measure(one) == lowering.measure(one)

@@ -12,7 +12,7 @@ import pytest
 
 import jitcount
 from jitcount._explain.causes.functions import Unknown
-from jitcount._registry import hub
+from jitcount._registry import registry
 from tools.catalogue.case import arr, on, sharded
 from tools.catalogue.pytrees import State
 
@@ -23,7 +23,7 @@ def last_causes(
     """Sentence and advice of each cause of the last compile of some calls."""
     jax.clear_caches()
     jitted = jax.jit(function, **options)
-    with hub.own_history(), jitcount.record() as log:
+    with registry.own_history(), jitcount.record() as log:
         for call in calls:
             keywords = call[-1] if call and isinstance(call[-1], Keywords) else {}
             jitted(*(call[:-1] if keywords else call), **keywords)
@@ -200,7 +200,7 @@ def test_optional_argument() -> None:
 
 
 def new_function_causes(make: Callable[[int], Callable[..., Any]]) -> list[tuple[str, str]]:
-    with hub.own_history(), jitcount.record() as log:
+    with registry.own_history(), jitcount.record() as log:
         for number in range(2):
             jax.jit(make(number))(arr(3))
     return [(str(cause), cause.advice) for cause in log.compiles[-1].causes]
@@ -278,7 +278,7 @@ def test_sharding() -> None:
 
 def test_config() -> None:
     jitted = jax.jit(step)
-    with hub.own_history(), jitcount.record() as log:
+    with registry.own_history(), jitcount.record() as log:
         jitted(arr(3))
         with jax.default_matmul_precision("float32"):
             jitted(arr(3))
@@ -289,7 +289,7 @@ def test_config() -> None:
 
 def test_config_for_the_whole_program() -> None:
     jitted = jax.jit(step)
-    with hub.own_history(), jitcount.record() as log:
+    with registry.own_history(), jitcount.record() as log:
         jitted(arr(3))
         before = jax.config.values["jax_numpy_rank_promotion"]
         jax.config.update("jax_numpy_rank_promotion", "raise")
@@ -303,7 +303,7 @@ def test_config_for_the_whole_program() -> None:
 
 
 def test_jit_options() -> None:
-    with hub.own_history(), jitcount.record() as log:
+    with registry.own_history(), jitcount.record() as log:
         jax.jit(step)(arr(3))
         jax.jit(step, donate_argnums=0)(arr(3))
     (cause,) = log.compiles[-1].causes
@@ -315,7 +315,7 @@ def test_jit_options() -> None:
 
 def test_caches_cleared() -> None:
     jitted = jax.jit(step)
-    with hub.own_history(), jitcount.record() as log:
+    with registry.own_history(), jitcount.record() as log:
         jitted(arr(3))
         jax.clear_caches()
         jitted(arr(3))
@@ -328,7 +328,7 @@ def test_caches_cleared() -> None:
 
 
 def test_eager_operation_of_another_size() -> None:
-    with hub.own_history(), jitcount.record() as log:
+    with registry.own_history(), jitcount.record() as log:
         for length in 47, 53:
             jnp.full((length,), np.float32(2))
     (cause,) = log.compiles[-1].causes
@@ -337,7 +337,7 @@ def test_eager_operation_of_another_size() -> None:
 
 
 def test_loop_with_a_new_body() -> None:
-    with hub.own_history(), jitcount.record() as log:
+    with registry.own_history(), jitcount.record() as log:
         for _ in range(2):
             jax.lax.fori_loop(0, 3, lambda i, x: x + i, 0)
     kinds = [c.causes[0].kind for c in log.compiles if c.function in {"while", "scan"}]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import jitcount
-from jitcount._registry import hub
+from jitcount._registry import registry
 from tools.catalogue import CATALOGUE
 from tools.cause_case import run_cause_case
 
@@ -216,7 +216,7 @@ def test_what_is_static_is_told_before_the_arrays_of_its_own() -> None:
 
 def test_an_operation_inside_and_outside_of_grad_at_one_line() -> None:
     x = jax.device_put(np.float32(2))
-    with hub.own_history(), jitcount.record() as log:
+    with registry.own_history(), jitcount.record() as log:
         # The backward pass multiplies at the line that asks for it.
         _ = jax.lax.mul(x, x), jax.grad(lambda x: jax.lax.integer_pow(x, 2))(x)
     first, *more = [c.causes for c in log.compiles if c.function == "mul"]
@@ -241,7 +241,7 @@ def test_arrays_of_two_transformations_are_numbered() -> None:
     def derivative(x: Any, y: Any) -> Any:
         return jax.jvp(f, (x, y), (x, y))
 
-    with hub.own_history(), jitcount.record() as log:
+    with registry.own_history(), jitcount.record() as log:
         for function in f, derivative:
             jax.vmap(function, (0, None))(np.ones(2, np.float32), np.float32(1))
     (cause,) = log.compiles[-1].causes
@@ -253,7 +253,7 @@ def test_arrays_of_two_transformations_are_numbered() -> None:
 
 def test_a_part_of_an_argument_is_not_told_to_be_static() -> None:
     jitted = jax.jit(lambda tree: tree["b"] + 1)
-    with hub.own_history(), jitcount.record() as log:
+    with registry.own_history(), jitcount.record() as log:
         jitted({"b": 1.0})
         jitted({"b": np.float32(1)})
     (cause,) = log.compiles[-1].causes
@@ -264,7 +264,7 @@ def test_a_function_that_a_library_makes_is_kept() -> None:
     namespace: dict[str, Any] = {}
     source = "def make():\n    def apply(x):\n        return 2 * x\n    return apply"
     exec(compile(source, "/opt/site-packages/library.py", "exec"), namespace)  # noqa: S102
-    with hub.own_history(), jitcount.record() as log:
+    with registry.own_history(), jitcount.record() as log:
         for _ in range(2):
             jax.jit(namespace["make"]())(np.ones(3))
     (cause,) = log.compiles[-1].causes

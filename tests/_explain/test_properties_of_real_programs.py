@@ -23,7 +23,7 @@ from jitcount._explain.explain import causes_of
 from jitcount._explain.history import History
 from jitcount._jax import events, frames
 from jitcount._observe.program import Program, describe_call
-from jitcount._registry import hub
+from jitcount._registry import registry
 
 Causes = set[tuple[str, str]]
 
@@ -380,7 +380,7 @@ def test_another_transformation_is_told_as_one_and_the_same_is_not_compiled_agai
     def f(x: Any, y: Any) -> Any:
         return jnp.sin(x) * jnp.cos(y)
 
-    with hub.own_history(), jitcount.record() as log:
+    with registry.own_history(), jitcount.record() as log:
         for each in way, way, other:
             call_in(each, f)
     found = [[str(c.kind) for c in one.causes] for one in log.compiles if one.function == "f"]
@@ -434,7 +434,7 @@ def test_of_nested_transformations_every_program_has_a_cause(
             called = transform(called)
         called(np.float32(1), np.float32(2))
 
-    with hub.own_history(), jitcount.record() as log:
+    with registry.own_history(), jitcount.record() as log:
         call_through(stack)
         once = log.count("f")
         call_through(stack)

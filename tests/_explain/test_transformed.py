@@ -11,7 +11,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 
 import jitcount
 from jitcount._explain.causes.cause import Kind
-from jitcount._registry import hub
+from jitcount._registry import registry
 
 X = np.ones(3, np.float32)
 
@@ -21,7 +21,7 @@ def messages(
 ) -> list[str]:
     """Of each compile of a function, in some calls of a program, what its causes say."""
     jax.clear_caches()
-    with hub.own_history(), jitcount.record() as log:
+    with registry.own_history(), jitcount.record() as log:
         for _ in range(calls):
             program()
             if clear:

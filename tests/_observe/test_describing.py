@@ -11,7 +11,7 @@ from jitcount._jax import frames
 from jitcount._observe import in_flight
 from jitcount._observe.in_flight import NO_DESCRIPTION, described, described_ahead_of_time
 from jitcount._observe.values import signature_of
-from jitcount._registry import hub
+from jitcount._registry import registry
 from tests.helpers import observed
 
 X = np.ones(3, np.float32)
@@ -36,7 +36,7 @@ def test_a_call_whose_program_cannot_be_described_keeps_its_avals_and_its_line(
 
 
 def test_where_causes_are_not_wanted_no_program_is_described() -> None:
-    with hub.ear.undescribed():
+    with registry.listener.undescribed():
         (seen,) = observed(call)
     assert seen.program is None
     assert signature_of(seen.avals) == ("float32[3]",)

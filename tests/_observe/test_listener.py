@@ -12,8 +12,8 @@ from jax import monitoring
 
 import jitcount
 from jitcount._jax import events, lowering
-from jitcount._observe.listener import Ear
-from jitcount._registry import hub
+from jitcount._observe.listener import CompileListener
+from jitcount._registry import registry
 from tests.helpers import observed
 
 
@@ -28,7 +28,7 @@ def arr(length: int) -> np.ndarray:
 
 def test_a_paused_ear_hears_nothing_and_hears_again_after_it() -> None:
     with jitcount.record() as log:
-        with hub.ear.paused():
+        with registry.listener.paused():
             step(arr(3))
         step(arr(4))
     assert [c.signature for c in log.compiles] == [("float32[4]",)]
@@ -36,7 +36,7 @@ def test_a_paused_ear_hears_nothing_and_hears_again_after_it() -> None:
 
 def test_an_ear_that_attends_twice_hears_each_compile_once() -> None:
     with jitcount.record() as log:
-        hub.ear.attend()
+        registry.listener.refresh_subscriptions()
         step(arr(3))
     assert log.count() == 1
 
@@ -44,7 +44,7 @@ def test_an_ear_that_attends_twice_hears_each_compile_once() -> None:
 def test_a_refused_compile_is_not_under_way_any_more() -> None:
     with pytest.raises(jitcount.RecompileError), jitcount.freeze():
         step(arr(3))
-    assert hub.ear._threads.here.compiles == []
+    assert registry.listener._threads.here.compiles == []
     (seen,) = observed(lambda: step(arr(3)))
     assert (seen.function, seen.from_disk) == ("step", False)
 
@@ -52,7 +52,7 @@ def test_a_refused_compile_is_not_under_way_any_more() -> None:
 def test_a_compile_that_failed_is_not_under_way_any_more() -> None:
     with pytest.raises(Exception, match="no_such_option"):
         jax.jit(lambda x: x, compiler_options={"no_such_option": True})(arr(3))
-    assert hub.ear._threads.here.compiles == []
+    assert registry.listener._threads.here.compiles == []
 
 
 def test_a_cache_hit_outside_of_a_compile_is_nobodys() -> None:
@@ -116,22 +116,22 @@ def test_a_taker_that_fails_fails_no_program() -> None:
     def fail(_portable: object) -> None:
         raise RuntimeError("no room")
 
-    hub.supply(fail)
+    registry.supply(fail)
     try:
         (seen,) = observed(lambda: step(arr(3)))
     finally:
-        hub.stop_supplying(fail)
+        registry.stop_supplying(fail)
     assert seen.measure is not None
 
 
 def test_takers_have_the_program_but_what_is_kept_of_the_compile_does_not() -> None:
     given: list[Any] = []
     taker = given.append
-    hub.supply(taker)
+    registry.supply(taker)
     try:
         (seen,) = observed(lambda: step(arr(3)))
     finally:
-        hub.stop_supplying(taker)
+        registry.stop_supplying(taker)
     assert given[0].lowering.module is given[0].compilation.module
     assert seen.portable is None
 
@@ -169,7 +169,7 @@ def test_each_thread_has_its_own_compiles_under_way() -> None:
         def give(self, portable: object) -> None: ...
         def tell(self, observation: object, *, is_refused: bool) -> None: ...
 
-    ear = Ear(Audience())
+    ear = CompileListener(Audience())
     ear._on_begin(events.COMPILE, 0.0, fun_name="jit(step)")
 
     def look() -> None:

@@ -15,7 +15,7 @@ import pytest
 import jitcount
 from jitcount._jax import lowering
 from jitcount._observe.in_flight import MOST_WAITING, Measured, Unmeasured
-from jitcount._registry import hub
+from jitcount._registry import registry
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -83,7 +83,7 @@ def test_measured_late_a_program_has_the_fingerprint_that_it_had_before_its_comp
 def test_when_the_block_ends_no_module_is_kept(measured: list[Any]) -> None:
     def work() -> weakref.ref[Any]:
         jax.jit(lambda x: x * 3)(ARRAY)
-        (waiting,) = hub.ear._unmeasured._waiting
+        (waiting,) = registry.listener._unmeasured._waiting
         assert waiting.waits_for is not None
         return weakref.ref(waiting.waits_for.module)
 

@@ -14,7 +14,7 @@ import pytest
 
 import jitcount
 from jitcount._observe.safe_inspect import has, held, is_a, look, type_name
-from jitcount._registry import hub
+from jitcount._registry import registry
 
 X, Y = np.ones(3, np.float32), np.ones(4, np.float32)
 
@@ -229,7 +229,7 @@ def of_keys(make: Callable[[int], Any]) -> list[Any]:
 
 @pytest.fixture
 def history() -> Iterator[None]:
-    with hub.own_history():
+    with registry.own_history():
         yield
 
 

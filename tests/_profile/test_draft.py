@@ -16,7 +16,7 @@ from jitcount._profile import draft as drafts
 from jitcount._profile import profiler
 from jitcount._profile.draft import Draft
 from jitcount._record.log import CompileLog
-from jitcount._registry import hub
+from jitcount._registry import registry
 
 ONES = np.ones((8, 8), np.float32)
 
@@ -132,7 +132,7 @@ def test_without_a_profile_the_profiler_is_not_called(monkeypatch: pytest.Monkey
             profiler.Profiler, name, lambda *_, name=name: called.append(name), raising=True
         )
     with jitcount.record():
-        assert hub.profiler is None
+        assert registry.profiler is None
         jax.jit(lambda x: x + 41)(ONES)
     assert called == []
     with jitcount.record(profile=True):
@@ -140,4 +140,4 @@ def test_without_a_profile_the_profiler_is_not_called(monkeypatch: pytest.Monkey
     assert set(called) == {
         "begin_trace", "end_trace", "end_lowering", "begin_compile", "end_compile",
     }  # fmt: skip
-    assert hub.profiler is None
+    assert registry.profiler is None

@@ -22,7 +22,7 @@ from jitcount._profile.draft import Draft
 from jitcount._profile.origin import Origin
 from jitcount._profile.profiler import AT_ONCE
 from jitcount._profile.result import Line
-from jitcount._registry import hub
+from jitcount._registry import registry
 from tests.helpers import python
 
 PACKAGES = sysconfig.get_path("purelib")
@@ -246,7 +246,7 @@ def test_a_guard_refuses_as_it_does_without_a_profile() -> None:
 
 INTERRUPTED = """
 import builtins, jax, numpy as np, jitcount
-from jitcount._registry import hub
+from jitcount._registry import registry
 
 imported = builtins.__import__
 
@@ -260,7 +260,7 @@ try:
     with jitcount.record(profile=True):
         pass
 except KeyboardInterrupt:
-    print(hub.listeners, hub.profiler, hub._profiles_wanted)
+    print(registry.listeners, registry.profiler, registry._profiles_wanted)
 builtins.__import__ = imported
 with jitcount.record(profile=True) as log:
     jax.jit(lambda x: x + 1)(np.ones(3))
@@ -277,7 +277,7 @@ def test_the_profiler_is_there_before_the_first_compile_is_heard(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     there: list[bool] = []
-    monkeypatch.setattr(hub, "listen", lambda _: there.append(hub.profiler is not None))
+    monkeypatch.setattr(registry, "listen", lambda _: there.append(registry.profiler is not None))
     with jitcount.record(profile=True):
         pass
     assert there == [True]

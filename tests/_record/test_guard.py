@@ -17,7 +17,7 @@ import pytest
 import jitcount
 from jitcount._jax import events, frames
 from jitcount._observe.in_flight import Lowerings
-from jitcount._registry import hub
+from jitcount._registry import registry
 from tests.helpers import STEP_COMPILED, python
 
 X = np.ones(3, np.float32)
@@ -31,7 +31,7 @@ def step(x: jax.Array) -> jax.Array:
 
 @pytest.fixture(autouse=True)
 def a_history_of_its_own() -> Iterator[None]:
-    with hub.own_history():
+    with registry.own_history():
         yield
 
 
@@ -224,7 +224,9 @@ def test_a_guard_does_not_open_because_observing_failed(monkeypatch: pytest.Monk
         raise RuntimeError("JAX has changed")
 
     monkeypatch.setattr(frames, "read_executable", fail)
-    monkeypatch.setattr(hub.ear, "_lowerings", Lowerings())  # what is lowered here is never taken
+    monkeypatch.setattr(
+        registry.listener, "_lowerings", Lowerings()
+    )  # what is lowered here is never taken
     with pytest.raises(jitcount.RecompileError) as raised, jitcount.freeze():
         step(X)
     assert str(raised.value) == (
@@ -265,7 +267,7 @@ def test_a_guard_that_ends_in_one_thread_holds_in_another() -> None:
         assert in_a_thread(enter_and_leave) == []
         with pytest.raises(jitcount.RecompileError):
             step(Y)
-    assert hub.guards == ()
+    assert registry.guards == ()
 
 
 def test_a_guard_that_was_not_entered_cannot_be_left() -> None:

@@ -16,7 +16,7 @@ from jitcount._explain.causes import Kind
 from jitcount._ledger.environment import environment
 from jitcount._ledger.ledger import CaseEntry, Ledger, write_ledger
 from jitcount._record.log import CompileLog
-from jitcount._registry import hub
+from jitcount._registry import registry
 from tests.helpers import Project
 from tests.helpers import jitcount as command
 
@@ -28,7 +28,7 @@ X = np.zeros(3, np.float32)
 
 @pytest.fixture(autouse=True)
 def own_history() -> Iterator[None]:
-    with hub.own_history():
+    with registry.own_history():
         yield
 
 

@@ -13,7 +13,7 @@ from jax import monitoring
 
 import jitcount
 from jitcount._jax import events, frames
-from jitcount._registry import hub
+from jitcount._registry import registry
 
 X = np.ones(3, np.float32)
 
@@ -423,5 +423,5 @@ def test_without_jaxs_frames_the_log_line_gives_the_signature(
 
 def test_nobody_listens_when_no_recorder_is_open() -> None:
     with jitcount.record():
-        assert len(hub.listeners) == 1
-    assert len(hub.listeners) == 0
+        assert len(registry.listeners) == 1
+    assert len(registry.listeners) == 0

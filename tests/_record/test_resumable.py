@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import jitcount
-from jitcount._registry import hub
+from jitcount._registry import registry
 
 
 @jax.jit
@@ -29,7 +29,7 @@ def arr(length: int) -> np.ndarray:
 def no_guard_is_left() -> Iterator[None]:
     yield
     gc.collect()
-    assert hub.guards == ()
+    assert registry.guards == ()
 
 
 # --- Generators -----------------------------------------------------------------------------------
@@ -112,7 +112,7 @@ def test_a_generator_that_is_left_halfway_guards_nothing_more() -> None:
     for _ in compiling(3, 4):
         break
     gc.collect()
-    assert hub.guards == ()
+    assert registry.guards == ()
 
 
 def test_a_generator_that_is_awaited_stays_one() -> None:

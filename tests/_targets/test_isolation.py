@@ -365,7 +365,7 @@ import gc, json, os, sys, time, weakref
 from pathlib import Path
 import jax, numpy as np, jitcount
 from jitcount._targets import process
-from jitcount._targets.lowering import Cargo
+from jitcount._targets.lowering import CompileRequest
 from jitcount._targets.compilers import Job
 
 process.command = lambda: sys.argv[1:]
@@ -376,7 +376,7 @@ def resident():
 
 def kept():
     gc.collect()
-    return [type(x).__name__ for x in gc.get_objects() if isinstance(x, Cargo | Job)]
+    return [type(x).__name__ for x in gc.get_objects() if isinstance(x, CompileRequest | Job)]
 
 def run(size):
     constant = np.ones(size, np.float32)

@@ -17,7 +17,7 @@ from jitcount._explain.compile import Compile
 from jitcount._ledger.files import decode, encode
 from jitcount._observe.in_flight import Observation
 from jitcount._record.log import CompileLog
-from jitcount._registry import hub
+from jitcount._registry import registry
 from tests.helpers import python
 
 X = np.ones(3, np.float32)
@@ -277,8 +277,8 @@ def test_what_came_from_the_persistent_cache_is_compiled_for_the_target(
 def test_nothing_is_kept_of_a_program_when_the_block_is_over() -> None:
     log = carried(lambda: jax.jit(jnp.sin)(X))
     assert log._seen[0][0].portable is None
-    assert hub.takers == ()
-    assert len(hub.ear._modules) == 0
+    assert registry.takers == ()
+    assert len(registry.listener._modules) == 0
 
 
 def test_a_compile_is_still_plain_data() -> None:

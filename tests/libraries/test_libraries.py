@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import jitcount
-from jitcount._registry import hub
+from jitcount._registry import registry
 
 equinox = pytest.importorskip("equinox")
 haiku = pytest.importorskip("haiku")
@@ -30,7 +30,7 @@ SHORT, LONG = jnp.ones((2, 3)), jnp.ones((5, 3))
 
 def causes(program: Callable[[], object]) -> list[str]:
     """Of each compile of the user's: the function, and each cause's kind and place."""
-    with hub.own_history(), jitcount.record() as log:
+    with registry.own_history(), jitcount.record() as log:
         program()
     return [
         f"{c.function}: " + ", ".join(f"{cause.kind} {cause.where}" for cause in c.causes)
@@ -41,7 +41,7 @@ def causes(program: Callable[[], object]) -> list[str]:
 
 def sentences(program: Callable[[], object]) -> list[list[str]]:
     """Of each compile of the user's, what is said; nothing of the program is not known."""
-    with hub.own_history(), jitcount.record() as log:
+    with registry.own_history(), jitcount.record() as log:
         program()
     kinds = {cause.kind for c in log.compiles for cause in c.causes}
     assert not kinds & {"unknown", "caches-cleared"}

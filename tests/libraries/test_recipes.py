@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import pytest
 
-from jitcount._registry import hub
+from jitcount._registry import registry
 from tests.helpers import ROOT, python
 
 PAGE = (ROOT / "docs" / "recipes.md").read_text(encoding="utf-8")
@@ -32,7 +32,7 @@ def run(tool: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, A
     monkeypatch.chdir(folder)
     names: dict[str, Any] = {"__name__": "__main__"}
     jax.clear_caches()
-    with hub.own_history():
+    with registry.own_history():
         exec(BLOCKS[0][1] + RECIPES[tool], names)  # noqa: S102
     return names
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import jitcount
-from jitcount._text import did_you_mean, encoding_of, spelled, visible
+from jitcount._text import did_you_mean, encode_safely, encoding_of, escape_control_chars
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,7 +26,7 @@ class _Parser(argparse.ArgumentParser):
     """Refuses in one line, whatever the words that it names hold."""
 
     def error(self, message: str) -> NoReturn:
-        super().error(spelled(visible(message), encoding_of(sys.stderr)))
+        super().error(encode_safely(escape_control_chars(message), encoding_of(sys.stderr)))
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:

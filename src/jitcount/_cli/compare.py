@@ -10,7 +10,7 @@ from jitcount._ledger.compare import compare
 from jitcount._ledger.files import FileError
 from jitcount._show import markdown, terminal
 from jitcount._show.comparison_table import comparison_tables
-from jitcount._text import spelled
+from jitcount._text import encode_safely
 
 if TYPE_CHECKING:
     import argparse
@@ -34,5 +34,5 @@ def _shown(compared: Comparison, asked: argparse.Namespace) -> str:
         return json.dumps(compared.to_dict(), indent=2)  # in ASCII, which every stream takes
     parts = comparison_tables(compared)
     if asked.markdown:
-        return spelled(markdown.render(parts))
+        return encode_safely(markdown.render(parts))
     return terminal.render(parts, colour=terminal.has_colour())

@@ -6,9 +6,9 @@ import atexit
 import contextlib
 from typing import TYPE_CHECKING
 
-from jitcount._emulate.as_if import emulation_of
+from jitcount._emulate.as_if import as_if_or_null
 from jitcount._explain.causes import Kind
-from jitcount._explain.explain import explained
+from jitcount._explain.explain import to_compile
 from jitcount._explain.summary import sentences
 from jitcount._ledger.environment import Environment, environment
 from jitcount._ledger.files import FileError, write_whole
@@ -16,14 +16,14 @@ from jitcount._ledger.ledger import CaseEntry, Ledger, write_ledger
 from jitcount._profile.loops import keeper
 from jitcount._record.log import CompileLog
 from jitcount._record.record import record
-from jitcount._registry import hub
+from jitcount._registry import registry
 from jitcount._show.chrome_trace import chrome_trace
 from jitcount._show.emulation_table import emulation_table
 from jitcount._show.log_table import log_table
 from jitcount._show.parts import Note
 from jitcount._show.profile_table import loops_shown, profile_tables
 from jitcount._show.target_table import target_tables
-from jitcount._show.text import seconds, times
+from jitcount._show.text import plural, seconds
 from jitcount._targets.compilers import close_compilers
 from jitcount._text import one_line
 from jitcount._what_if import Scans, measure_loops, with_scans
@@ -51,8 +51,8 @@ class Counting:
     def begin(self) -> None:
         """Record from now on."""
         if self._asked.live:
-            hub.listen(self._show_live)
-        self._emulation = self._recording.enter_context(emulation_of(self._asked.as_if))
+            registry.listen(self._show_live)
+        self._emulation = self._recording.enter_context(as_if_or_null(self._asked.as_if))
         keeper.is_wanted = self._asked.what_if
         self._log = self._recording.enter_context(
             record(
@@ -115,7 +115,7 @@ class Counting:
             code = 2
         count, limit = self._log.count(), self._asked.max
         if limit is not None and count > limit:
-            self._beside.say(f"jitcount: {times(count, 'compile')}, and --max allows {limit}")
+            self._beside.say(f"jitcount: {plural(count, 'compile')}, and --max allows {limit}")
             code = code or 1
         return code
 
@@ -158,7 +158,7 @@ class Counting:
         return ""
 
     def _show_live(self, observation: Observation) -> None:
-        compiled = explained(observation, redact=self._asked.redact)
+        compiled = to_compile(observation, redact=self._asked.redact)
         why = [c for c in compiled.causes if c.kind != Kind.FIRST_CALL]
         if why and not compiled.from_disk:
             reasons = "; ".join(sentences(why))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from jitcount._emulate.as_if import emulation_of
+from jitcount._emulate.as_if import as_if_or_null
 from jitcount._ledger import ledger
 from jitcount._ledger.environment import environment
 from jitcount._ledger.files import FileError, require_replaceable
@@ -39,7 +39,7 @@ def main(asked: argparse.Namespace) -> int:
             asked.ledger = asked.ledger.absolute()
             require_replaceable(asked.ledger, ledger.KIND)
         record(asked.targets)
-        emulation_of(asked.as_if)
+        as_if_or_null(asked.as_if)
         if asked.targets or asked.as_if:
             prefer_cpu()
         if asked.processes > 1:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from jitcount._cli.report import shown
 from jitcount._record.log import CompileLog
-from jitcount._registry import hub
+from jitcount._registry import registry
 from jitcount._show.stderr import Beside
 from jitcount._text import one_line
 
@@ -36,7 +36,7 @@ class Summary:
         self._first_process = os.getpid()
         self._is_told = False
         self._listener = self._hear  # one object: a bound method is a new one each time
-        hub.listen(self._listener)
+        registry.listen(self._listener)
         self._tell_at_the_end_of_a_child()
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._begin_in_a_fork)

@@ -11,9 +11,9 @@ from jitcount._emulate.active_target import in_force
 from jitcount._emulate.arithmetic import EXACT
 from jitcount._emulate.emulator import Emulated, Emulator
 from jitcount._emulate.result import EmulatedProgram, Emulation, by_line
-from jitcount._explain.explain import explained
+from jitcount._explain.explain import to_compile
 from jitcount._jax.substituting import substituted, suspended
-from jitcount._registry import hub
+from jitcount._registry import registry
 from jitcount._targets.installed import require_installed
 from jitcount._targets.names import parse
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from jitcount._jax.substituting import Compilable
     from jitcount._observe.in_flight import Observation, Portable
 
-__all__ = ["as_if", "emulated", "emulation_of", "suspended"]
+__all__ = ["as_if", "as_if_or_null", "emulated", "suspended"]
 
 # Tells in JAX's keys what is compiled as if for a target.
 _FIRST_NUMBER = 1_000_000
@@ -78,7 +78,7 @@ class as_if:  # noqa: N801 (reads as words where it is used)
         self._blocks.pop().close()
 
 
-def emulation_of(target: str) -> AbstractContextManager[Emulation | None]:
+def as_if_or_null(target: str) -> AbstractContextManager[Emulation | None]:
     """`as_if` of a target that may be none: then nothing is as if."""
     return as_if(target) if target else contextlib.nullcontext()
 
@@ -120,14 +120,14 @@ class _Block:
         """Stand in for the compiler, until the block ends."""
         self._emulator.get_ready()
         take, note = self._take, self._note  # one object each: a bound method is new each time
-        hub.supply(take)
-        hub.listen(note)
+        registry.supply(take)
+        registry.listen(note)
         try:
             with substituted(self._compile, number, self._emulator.target.name):
                 yield
         finally:
-            hub.forget(note)
-            hub.stop_supplying(take)
+            registry.forget(note)
+            registry.stop_supplying(take)
 
     def _take(self, portable: Portable) -> None:
         """First: the program, before it is compiled."""
@@ -144,7 +144,7 @@ class _Block:
         made: Emulated | None = self._here.__dict__.pop("emulated", None)
         if made is None or observation.from_disk:
             return
-        compiled = explained(observation)
+        compiled = to_compile(observation)
         self.emulation.programs.append(
             EmulatedProgram(
                 function=compiled.function,

@@ -16,7 +16,7 @@ from jitcount._jax import settings
 from jitcount._jax.precision import with_highest_precision
 from jitcount._jax.replacing import Shards
 from jitcount._targets.compilers import Job, compilers
-from jitcount._targets.lowering import Cargo, NotCarriedError, carry
+from jitcount._targets.lowering import CompileRequest, NotPortableError, lower_for_target
 from jitcount._targets.names import parse
 from jitcount._targets.result import in_a_line
 
@@ -102,7 +102,7 @@ class Emulator:
         """
         try:
             return self._emulated(compilable, portable)
-        except (NotCarriedError, NotKnownError) as error:
+        except (NotPortableError, NotKnownError) as error:
             return Emulated(reason=in_a_line(str(error)))
         except Exception as error:  # noqa: BLE001 (it must run, whatever happens)
             return Emulated(reason=in_a_line(f"{type(error).__name__}: {error}"))
@@ -113,21 +113,23 @@ class Emulator:
         if compilable.processes > 1:
             raise NotKnownError(f"its devices are of {compilable.processes} processes")
         if portable is None or (portable.lowering is None and portable.compilation is not None):
-            raise NotCarriedError(
+            raise NotPortableError(
                 "it was lowered before the block began; call .lower() inside the block"
             )
-        cargo = carry(portable, self.target.platform, keep_places=True)
-        if cargo.left_out:
-            kinds = sorted({each.kind for each in cargo.left_out})
+        request = lower_for_target(portable, self.target.platform, keep_places=True)
+        if request.left_out:
+            kinds = sorted({each.kind for each in request.left_out})
             call = "calls" if len(kinds) == 1 else "call"
-            raise NotCarriedError(f"{' and '.join(kinds)} {call} back into Python")
+            raise NotPortableError(f"{' and '.join(kinds)} {call} back into Python")
         if self.raised is not None:
-            cargo = replace(cargo, bytecode=with_highest_precision(cargo.bytecode, self.raised))
+            request = replace(
+                request, bytecode=with_highest_precision(request.bytecode, self.raised)
+            )
         is_float32 = not compilable.has_bfloat16()
-        made = self._made(cargo)
+        made = self._made(request)
         if is_float32 and self.arithmetic is EXACT and _has_rounded(made.hlo or ""):
-            highest = with_highest_precision(cargo.bytecode, ())
-            made = self._made(replace(cargo, bytecode=highest))
+            highest = with_highest_precision(request.bytecode, ())
+            made = self._made(replace(request, bytecode=highest))
         if made.error is not None:
             raise NotKnownError(f"{self.target.name} refuses it: {made.error}")
         found = translate(
@@ -141,15 +143,15 @@ class Emulator:
         shards = _shards(compilable, made.hlo or "") if compilable.devices > 1 else None
         _require_same(compilable.signature() if shards is None else _parts(shards), found.text)
         text = compilable.with_body(found.text, shards, has_long_chains=found.has_long_chains)
-        executable = self._executable(compilable, text, cargo.devices)
+        executable = self._executable(compilable, text, request.devices)
         return Emulated(executable, found.sites, cycles=_cycles(made.hlo or ""))
 
-    def _made(self, cargo: Cargo) -> OnTarget:
+    def _made(self, request: CompileRequest) -> OnTarget:
         """What the target's compiler makes of a program; a test suite has the same one often."""
-        key = self.target.name, cargo.fingerprint
+        key = self.target.name, request.fingerprint
         made = _programs.get(key)
         if made is None:
-            made = self._asked(self.target, cargo, keep_hlo=True)
+            made = self._asked(self.target, request, keep_hlo=True)
             if len(_programs) >= _MOST_PROGRAMS:
                 _programs.pop(next(iter(_programs)))
             if made.error is None:
@@ -176,8 +178,8 @@ class Emulator:
             "settings": settings.compile_settings(),
         }
         made: list[bytes] = []
-        cargo = Cargo(text.encode(), devices, how)
-        trial = self._asked(HERE, cargo, keep_hlo=False, take=made.append)
+        request = CompileRequest(text.encode(), devices, how)
+        trial = self._asked(HERE, request, keep_hlo=False, take=made.append)
         if trial.error is not None:
             raise NotKnownError(f"rewritten, the CPU's compiler refuses it: {trial.error}")
         return made[0] if made else b""
@@ -185,12 +187,12 @@ class Emulator:
     def _asked(
         self,
         target: Target,
-        cargo: Cargo,
+        request: CompileRequest,
         *,
         keep_hlo: bool,
         take: Callable[[bytes], None] | None = None,
     ) -> OnTarget:
-        """Have a cargo compiled elsewhere, and wait for it."""
+        """Have a request compiled elsewhere, and wait for it."""
         found: list[OnTarget] = []
         is_there = threading.Event()
 
@@ -198,7 +200,7 @@ class Emulator:
             found.append(result)
             is_there.set()
 
-        job = Job(target, cargo, cargo.fingerprint, keep_hlo, self.timeout, tell, take=take)
+        job = Job(target, request, request.fingerprint, keep_hlo, self.timeout, tell, take=take)
         compilers().submit(job)
         is_there.wait()
         return found[0]

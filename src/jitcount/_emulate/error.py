@@ -20,7 +20,7 @@ import numpy as np
 from jitcount._emulate.arithmetic import EXACT
 from jitcount._emulate.as_if import emulated
 from jitcount._emulate.translate import NEAR
-from jitcount._text import spelled, visible
+from jitcount._text import encode_safely, escape_control_chars
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -78,7 +78,7 @@ class Share:
     def __str__(self) -> str:
         percent = f"{self.share:.0%}".replace("%", " %")
         what = f"{self.what}: {percent} of the change of {self.result}"
-        return spelled(visible(f"{self.place}: {what}"))
+        return encode_safely(escape_control_chars(f"{self.place}: {what}"))
 
     @property
     def advice(self) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from jitcount._emulate.facts import Facts, facts_of
 from jitcount._emulate.product_source import product_in
 from jitcount._emulate.translate import NEAR
-from jitcount._text import spelled, visible
+from jitcount._text import encode_safely, escape_control_chars
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -43,7 +43,7 @@ class RoundingAt:
 
     def __str__(self) -> str:
         times = f", {self.count} times" if self.count > 1 else ""
-        return spelled(visible(f"{self.place}: {self.what} in {self.to}{times}"))
+        return encode_safely(escape_control_chars(f"{self.place}: {self.what} in {self.to}{times}"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +65,9 @@ class EmulatedProgram:
 
     def __str__(self) -> str:
         call = f"{self.function}({', '.join(self.signature)})"
-        return spelled(visible(call if self.faithful else f"{call}: {self.reason}"))
+        return encode_safely(
+            escape_control_chars(call if self.faithful else f"{call}: {self.reason}")
+        )
 
 
 def by_line(sites: Iterable[Site]) -> tuple[RoundingAt, ...]:

@@ -1,6 +1,6 @@
 """Why it compiled: what differs from the nearest earlier program, and what to do about it.
 
-`hub` hears of each compile and keeps the `history`, which finds the nearest programs. `explaining`
-writes a compile out: `differences` names what differs, and each of the `causes` says itself in
-words. `hotspots` sums up which recompiles cost most.
+`history` finds the nearest earlier programs, `diff` names what differs from them, and each of the
+`causes` says itself in words. `explain` puts them together as a `Compile`, and `summary` says which
+recompiles cost most.
 """

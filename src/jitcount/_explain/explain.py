@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _logger = logging.getLogger("jitcount")
 
 
-def explained(
+def to_compile(
     seen: Observation, on: dict[str, OnTarget] | None = None, *, redact: bool = False
 ) -> Compile:
     """Write out what was seen, with what the compilers of some targets say of it.

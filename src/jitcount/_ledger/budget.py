@@ -12,7 +12,7 @@ import msgspec
 
 from jitcount._ledger import files
 from jitcount._ledger.files import (
-    is_there,
+    exists,
     one_at_a_time,
     read_whole,
     require_replaceable,
@@ -180,7 +180,7 @@ def _merged(
     sizes: Sizes | None,
 ) -> tuple[Change, str]:
     """What changes, and the release that it is made with then."""
-    old = read_budget(path) if is_there(path) else None
+    old = read_budget(path) if exists(path) else None
     before = old.tests if old is not None else {}
     others = {test: counts for test, counts in before.items() if test not in measured}
     kept = {test: counts for test, counts in others.items() if not is_gone(test)}

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import msgspec
 
 from jitcount._observe.call_site import CallSite
-from jitcount._text import encoding_of, spelled, visible
+from jitcount._text import encode_safely, encoding_of, escape_control_chars
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,7 +30,7 @@ class FileError(Exception):
     """A file that cannot be used; its text is one line that says which, and why."""
 
     def __str__(self) -> str:
-        return spelled(visible(super().__str__()), encoding_of(sys.stderr))
+        return encode_safely(escape_control_chars(super().__str__()), encoding_of(sys.stderr))
 
 
 class _Site(msgspec.Struct, forbid_unknown_fields=True):
@@ -105,7 +105,7 @@ def read_whole(
         raise FileError(f"{path}: is a {kind} that has been damaged: {_one_line(error)}") from None
 
 
-def is_there(path: Path) -> bool:
+def exists(path: Path) -> bool:
     """Whether there is anything at a path."""
     try:
         return path.exists()

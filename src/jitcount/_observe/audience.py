@@ -33,7 +33,7 @@ class Profiler(Protocol):
 
 
 class Audience(Protocol):
-    """What an `Ear` tells; all of it in the thread that compiles, inside the user's call."""
+    """What a `CompileListener` calls, in the thread that compiles, inside the user's call."""
 
     @property
     def has_guards(self) -> bool:

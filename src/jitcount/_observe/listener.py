@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 _logger = logging.getLogger("jitcount")
 
 
-class Ear:
+class CompileListener:
     """The listeners that JAX calls, and what they have heard and not yet told."""
 
     def __init__(self, audience: Audience) -> None:
@@ -79,7 +79,7 @@ class Ear:
         self._is_module_wanted = False
         self._is_describing = True
 
-    def attend(self) -> None:
+    def refresh_subscriptions(self) -> None:
         """Listen as closely as the audience needs; called when that has changed."""
         self._stay()
         audience = self._audience
@@ -113,7 +113,7 @@ class Ear:
         try:
             yield
         finally:
-            self.attend()
+            self.refresh_subscriptions()
 
     # --- What JAX calls ---------------------------------------------------------------------------
 

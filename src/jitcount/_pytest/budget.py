@@ -13,7 +13,7 @@ import pytest
 
 from jitcount._ledger import budget
 from jitcount._ledger.budget import read_budget, update_budget
-from jitcount._ledger.files import FileError, is_there, require_replaceable
+from jitcount._ledger.files import FileError, exists, require_replaceable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -39,7 +39,7 @@ def update_asked(config: pytest.Config, path: Path | None) -> Update | None:
         option = "--compile-update" if is_written else "--compile-review"
         raise FileError(f"{option} needs --compile-budget=FILE, or compile_budget")
     require_replaceable(path, budget.KIND)
-    if is_there(path):
+    if exists(path):
         read_budget(path)  # at once, if that cannot be: it will be added to
     return Update(config, path, is_written=is_written)
 
@@ -128,7 +128,7 @@ class Collected:
     def _is_deleted(self, file: str) -> bool:
         """Whether a file is not there, in a folder that was to be looked through."""
         path = self._config.rootpath / file
-        if is_there(path):
+        if exists(path):
             return False
         start = self._config.invocation_params.dir
         folders = [(start / argument).resolve() for argument in self._config.args]

@@ -79,7 +79,7 @@ def report_failure(item: pytest.Item, report: pytest.TestReport) -> None:
     # What a failure of ours has said of causes and remedies is not said again.
     shown = log_table(log.compiles, with_advice=refused is None)
     report.sections.append(("compiles", _rendered(shown)))
-    if not github.is_there():
+    if not github.in_github_actions():
         return
     if refused is None and "compiles" in getattr(item, "fixturenames", ()):
         # It was most likely a count that the test itself did not hold.

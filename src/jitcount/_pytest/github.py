@@ -15,8 +15,8 @@ import msgspec
 
 from jitcount._show import markdown
 from jitcount._show.parts import Heading, Part, Table, words
-from jitcount._show.text import times
-from jitcount._text import visible
+from jitcount._show.text import plural
+from jitcount._text import escape_control_chars
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,7 +39,7 @@ class _Told(msgspec.Struct, frozen=True):
     """The lines that needed it: file, line, and what."""
 
 
-def is_there() -> bool:
+def in_github_actions() -> bool:
     """Whether this is a job of GitHub's."""
     return os.environ.get("GITHUB_ACTIONS") == "true"
 
@@ -93,7 +93,7 @@ class Github:
         parts: list[Part] = []
         if self._failed:
             rows = [(test, told.what) for test, told in self._failed.items()]
-            what = f"{times(len(rows), 'test')} did not compile as expected"
+            what = f"{plural(len(rows), 'test')} did not compile as expected"
             parts += [Heading(what), Table(words("test", "compiles"), rows)]
         run = self._config.pluginmanager.get_plugin("jitcount-run")
         return [*parts, *(run.parts() if run is not None else [])]
@@ -123,4 +123,4 @@ def _in_a_property(text: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    return visible(text).replace("%", "%25")
+    return escape_control_chars(text).replace("%", "%25")

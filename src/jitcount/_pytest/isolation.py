@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from jitcount._observe.in_flight import Observation
     from jitcount._observe.program import Program
-    from jitcount._registry import Excuse, Hub
+    from jitcount._registry import Excuse, Registry
 
     Warmups = list[tuple["Key", Program]]
 
@@ -81,17 +81,17 @@ class Isolation:
 
         self._listener = self._hear  # one object: a bound method is a new one each time
         self._waiting = self._begin
-        self._hub: Hub | None = None
+        self._hub: Registry | None = None
         self._excuse_before: Excuse | None = None
         after_import_of_jax(self._waiting)
 
     def _begin(self) -> None:
-        from jitcount._registry import hub  # noqa: PLC0415 (it needs JAX)
+        from jitcount._registry import registry  # noqa: PLC0415 (it needs JAX)
 
-        self._hub = hub
-        self._excuse_before = hub.excuse
-        hub.listen(self._listener)
-        hub.excuse = self._excuses
+        self._hub = registry
+        self._excuse_before = registry.excuse
+        registry.listen(self._listener)
+        registry.excuse = self._excuses
 
     def pytest_unconfigure(self) -> None:
         """Leave no listener behind."""

@@ -94,9 +94,9 @@ class Held:
                 reason = _reason(self._budget, found.platform)
                 reasons[reason] = reasons.get(reason, 0) + 1
         lines += ["--compile-update puts them into the budget"] if lines else []
-        from jitcount._show.text import times  # noqa: PLC0415 (the same)
+        from jitcount._show.text import plural  # noqa: PLC0415 (the same)
 
-        return [*lines, *(f"{times(count, 'test')}: {why}" for why, count in reasons.items())]
+        return [*lines, *(f"{plural(count, 'test')}: {why}" for why, count in reasons.items())]
 
     def _sizes_for(self, found: Found) -> Sizes | None:
         """Those of the budget, where they can be held against what was found."""

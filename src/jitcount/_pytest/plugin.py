@@ -78,7 +78,7 @@ def counted(item: pytest.Item) -> Iterator[None]:
 
 
 def _begin_to_count(item: pytest.Item, counting: contextlib.ExitStack) -> None:
-    from jitcount._registry import hub  # noqa: PLC0415 (it needs JAX)
+    from jitcount._registry import registry  # noqa: PLC0415 (it needs JAX)
 
     log, repeats = log_of(item), item.stash[_REPEATS]
     isolation = item.config.pluginmanager.get_plugin("jitcount-isolation")
@@ -89,10 +89,10 @@ def _begin_to_count(item: pytest.Item, counting: contextlib.ExitStack) -> None:
 
     run = item.config.pluginmanager.get_plugin("jitcount-run")
     if run is not None and run.holds_operations:  # where they come from is asked when they grow
-        hub.profile()
-        counting.callback(hub.stop_profiling)
-    counting.callback(hub.forget, listener)
-    hub.listen(listener)
+        registry.profile()
+        counting.callback(registry.stop_profiling)
+    counting.callback(registry.forget, listener)
+    registry.listen(listener)
     if targets := item.config.getoption("jitcount_targets"):
         from jitcount._record.record import record  # noqa: PLC0415 (the same)
 

@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from jitcount._after_jax import is_there
+from jitcount._after_jax import jax_is_imported
 from jitcount._explain.compile import Compile
 from jitcount._ledger import files
 from jitcount._ledger.budget import Counts
 from jitcount._ledger.environment import Environment, environment
-from jitcount._ledger.files import FileError, decode, encode, require_replaceable
-from jitcount._ledger.files import is_there as is_file_there
+from jitcount._ledger.files import FileError, decode, encode, exists, require_replaceable
 from jitcount._pytest.operations import Found, Held
 from jitcount._pytest.plugin import compiles_of, log_of
 
@@ -93,7 +92,7 @@ class Run:
         self._update = update_asked(self._config, self._budget_file)
         if self._budget_file is None or self._update is not None:
             return None
-        if not is_file_there(self._budget_file):
+        if not exists(self._budget_file):
             raise FileError(f"{self._budget_file}: is not there; --compile-update makes one")
         return read_budget(self._budget_file)
 
@@ -183,7 +182,7 @@ class Run:
     def pytest_sessionfinish(self, exitstatus: int) -> None:
         """Write the files that were asked for; a worker says where its tests ran."""
         if self._is_worker:
-            if self._ledger and is_there():
+            if self._ledger and jax_is_imported():
                 sent = encode(environment()).decode()
                 self._config.workeroutput["jitcount_environment"] = sent  # type: ignore[attr-defined]
             return

@@ -18,7 +18,7 @@ from jitcount._show.parts import (
     long_words,
     words,
 )
-from jitcount._show.text import seconds, times, tone_of_causes
+from jitcount._show.text import plural, seconds, tone_of_causes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -82,7 +82,7 @@ def too_many(limit: int, compiles: Sequence[Compile]) -> str:
     made = [compiled for compiled in compiles if not compiled.from_disk]
     last = made[-1]
     what = f"{last.function}, {in_a_line(last.causes)}"
-    return f"{times(len(made), 'compile')}, at most {limit}: {what}"
+    return f"{plural(len(made), 'compile')}, at most {limit}: {what}"
 
 
 def _why(beyond: Sequence[Compile]) -> str:
@@ -137,7 +137,7 @@ def compiled_again(compiles: Iterable[Compile]) -> list[Part]:
     are = "is" if len(again) == 1 else "are"
     return [
         Note(
-            f"{len(again)} of {times(len(made), 'compile')} {are} of a program that this run had "
+            f"{len(again)} of {plural(len(made), 'compile')} {are} of a program that this run had "
             f"compiled before: {spent}"
         ),
         Note(f"a persistent cache would have served {served} of it: {_SETTINGS}", depth=1),
@@ -167,6 +167,6 @@ def costliest(found: Mapping[str, Sequence[Compile]], most: int) -> list[Part]:
         for test, compiled in sorted(every, key=lambda pair: -pair[1].total_s)[:most]
     ]
     return [
-        Heading(f"{times(made, 'compile')} in {times(len(found), 'test')}, {total}"),
+        Heading(f"{plural(made, 'compile')} in {plural(len(found), 'test')}, {total}"),
         Table(figures("time") + words("function") + long_words("cause", "test"), rows),
     ]

@@ -10,12 +10,12 @@ import threading
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
-from jitcount._explain.explain import explained
+from jitcount._explain.explain import to_compile
 from jitcount._observe.functions import describe_function
 from jitcount._record.open_blocks import Entered
 from jitcount._record.resumable import awaited, in_steps
-from jitcount._registry import hub
-from jitcount._text import spelled, visible
+from jitcount._registry import registry
+from jitcount._text import encode_safely, escape_control_chars
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -50,7 +50,7 @@ class RecompileError(RuntimeError):
 
     def __str__(self) -> str:
         """The message, in letters that stdout has: to print an error must not fail."""
-        return spelled(super().__str__())
+        return encode_safely(super().__str__())
 
     def __reduce__(self) -> tuple[Any, ...]:
         """For copies, and for the way out of another process: without `__init__`."""
@@ -100,7 +100,7 @@ class max_compiles:  # noqa: N801 (reads as a verb, like `record`)
     def __enter__(self) -> None:
         block = _Block(self._rule)
         self._blocks.add(block)
-        hub.guard(block)
+        registry.guard(block)
 
     def __exit__(
         self,
@@ -108,7 +108,7 @@ class max_compiles:  # noqa: N801 (reads as a verb, like `record`)
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        hub.unguard(self._blocks.take())
+        registry.unguard(self._blocks.take())
 
     def __call__(self, body: Body) -> Body:
         """Guard each call of a function."""
@@ -126,11 +126,11 @@ class max_compiles:  # noqa: N801 (reads as a verb, like `record`)
     @contextlib.contextmanager
     def _run(self) -> Iterator[_Run]:
         run = _Run(self._rule)
-        hub.guard(run)
+        registry.guard(run)
         try:
             yield run
         finally:
-            hub.unguard(run)
+            registry.unguard(run)
 
 
 class freeze(max_compiles):  # noqa: N801 (the same)
@@ -169,7 +169,7 @@ class _Rule(NamedTuple):
 
 
 class _Block:
-    """A block that is guarded, with a count of its own; the hub asks it before each compile."""
+    """A guarded block with a count of its own; the registry asks it before each compile."""
 
     def __init__(self, rule: _Rule) -> None:
         self._rule = rule
@@ -179,11 +179,11 @@ class _Block:
     def check(self, observation: Observation) -> None:
         """Raise `RecompileError` at one compile too many."""
         if self._concerns(observation) and self._count >= self._rule.limit:
-            compiled = explained(observation)
+            compiled = to_compile(observation)
             headline = (
                 f"{compiled.call} would be compiled at {compiled.call_site}, and {self._rule}"
             )
-            message = "\n".join(map(visible, [headline, *compiled.reasons()]))
+            message = "\n".join(map(escape_control_chars, [headline, *compiled.reasons()]))
             raise RecompileError(message, compiled)
 
     def count(self, observation: Observation) -> None:

@@ -52,11 +52,11 @@ class CompileLog:
         """All that XLA compiled, in order; what came from disk instead is marked `from_disk`."""
         if len(self._written) < len(self._seen):
             # Not before: it needs JAX, and a test may hold a log before it imports JAX.
-            from jitcount._explain.explain import explained  # noqa: PLC0415
+            from jitcount._explain.explain import to_compile  # noqa: PLC0415
         for number in range(len(self._written), len(self._seen)):
             # A thread, or a finalizer, that is in here too writes out the same.
             seen, on, redact = self._seen[number]
-            written = explained(seen, on, redact=redact)
+            written = to_compile(seen, on, redact=redact)
             self._written.setdefault(number, written)
         return tuple(self._written[number] for number in range(len(self._written)))
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from jitcount._record.log import CompileLog
 from jitcount._record.open_blocks import Entered
-from jitcount._registry import hub
+from jitcount._registry import registry
 from jitcount._targets.installed import require_installed
 from jitcount._targets.names import parse
 
@@ -84,7 +84,7 @@ class record:  # noqa: N801 (reads as a verb where it is used, like `open`)
 
     def __enter__(self) -> CompileLog:
         if self._profile:
-            hub.load_profiler()
+            registry.load_profiler()
         session = None
         if self._targets:
             # Compilers in processes of their own, and profiles from there: not for those without.
@@ -97,15 +97,15 @@ class record:  # noqa: N801 (reads as a verb where it is used, like `open`)
                 profile=self._profile,
             )
             session.begin()
-            hub.supply(session.taker)
+            registry.supply(session.taker)
         log = CompileLog(session, redact=self._redact)
         listener: Callable[[Observation], None] = log.add  # a bound method is a new one each time
         if self._on_compile is not None:
             listener = Telling(log, self._on_compile)
         self._open.add((listener, session))
         if self._profile:  # before a compile is heard of that it could miss
-            hub.profile()
-        hub.listen(listener)
+            registry.profile()
+        registry.listen(listener)
         return log
 
     def __exit__(
@@ -115,12 +115,12 @@ class record:  # noqa: N801 (reads as a verb where it is used, like `open`)
         traceback: TracebackType | None,
     ) -> None:
         listener, session = self._open.take()
-        hub.forget(listener)
+        registry.forget(listener)
         if self._profile:
-            hub.stop_profiling()
+            registry.stop_profiling()
         if session is None:
             return
-        hub.stop_supplying(session.taker)
+        registry.stop_supplying(session.taker)
         if session.is_forked():
             return
         if isinstance(error, KeyboardInterrupt):

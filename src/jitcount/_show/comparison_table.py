@@ -24,7 +24,7 @@ from jitcount._show.parts import (
     long_words,
     words,
 )
-from jitcount._show.text import times
+from jitcount._show.text import plural
 
 if TYPE_CHECKING:
     from jitcount._ledger.comparison import Comparison
@@ -58,14 +58,14 @@ def _growths(compared: Comparison) -> list[Part]:
         return []
     shown = compared.growths[:_MOST_GROWTHS]
     more = len(compared.growths) - len(shown)
-    rest = [Note(f"and {times(more, 'other program')}", depth=1)] if more else []
+    rest = [Note(f"and {plural(more, 'other program')}", depth=1)] if more else []
     heading = "Programs with other operations than in the ledger before"
     return [Heading(heading), *(Note(str(each), depth=1) for each in shown), *rest]
 
 
 def _headline(compared: Comparison) -> str:
-    what = f"{times(len(compared.rows), 'case')} in {times(len(compared.names), 'ledger')}"
-    return f"{times(len(compared.differences), 'difference')} in {what}"
+    what = f"{plural(len(compared.rows), 'case')} in {plural(len(compared.names), 'ledger')}"
+    return f"{plural(len(compared.differences), 'difference')} in {what}"
 
 
 def _ledgers(compared: Comparison) -> Table:
@@ -97,7 +97,7 @@ def _matrix(compared: Comparison) -> Table:
     shown = [row for row in compared.rows if _is_in_several(row)]
     left_out = ""
     if alone := len(compared.rows) - len(shown):
-        left_out = f"… and {times(alone, 'case')} in one ledger only"
+        left_out = f"… and {plural(alone, 'case')} in one ledger only"
     rows = [(row.case, Share(row.share), *map(_standing, row.cells)) for row in shown]
     return Table(words("case", "bound used", *compared.names), rows, left_out)
 

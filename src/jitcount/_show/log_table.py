@@ -19,7 +19,7 @@ from jitcount._show.parts import (
     toned,
     words,
 )
-from jitcount._show.text import name_of, seconds, signature_of, times, tone_of_causes
+from jitcount._show.text import name_of, plural, seconds, signature_of, tone_of_causes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -110,12 +110,12 @@ def _few(texts: Sequence[str], between: str = "; ", most: int = _MOST_CAUSES) ->
 
 
 def _notes(hotspot: Hotspot) -> list[Note]:
-    cost = f"{times(hotspot.count, 'recompile')}, {seconds(hotspot.seconds)}"
+    cost = f"{plural(hotspot.count, 'recompile')}, {seconds(hotspot.seconds)}"
     if hotspot.is_eager:
         cost = seconds(hotspot.seconds)
     below = list(hotspot.causes[:_MOST_CAUSES])
     if (more := len(hotspot.causes) - _MOST_CAUSES) > 0:
-        below.append(f"and {times(more, 'other change')}")
+        below.append(f"and {plural(more, 'other change')}")
     if hotspot.advice:
         below.append(f"→ {hotspot.advice}")
     first = Note(f"{hotspot.what} at {hotspot.call_site}: {cost}", depth=1)
@@ -144,9 +144,9 @@ def _headline(compiles: Sequence[Compile]) -> str:
             ("compile", [c.compile_s for c in compiles]),
         )
     )
-    also = f" and {times(hits, 'disk hit')}" if hits else ""
+    also = f" and {plural(hits, 'disk hit')}" if hits else ""
     total = seconds(sum(c.total_s for c in compiles))
-    return f"{times(len(made), 'compile')}{also} in {total} ({phases})"
+    return f"{plural(len(made), 'compile')}{also} in {total} ({phases})"
 
 
 # --- One compile by itself, with all that is said of it -------------------------------------------

@@ -12,7 +12,7 @@ import enum
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from jitcount._text import visible
+from jitcount._text import escape_control_chars
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,7 +40,7 @@ class Heading:
     tone: Tone = Tone.STRONG
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "text", visible(self.text))
+        object.__setattr__(self, "text", escape_control_chars(self.text))
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Note:
     tone: Tone = Tone.PLAIN
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "text", visible(self.text))
+        object.__setattr__(self, "text", escape_control_chars(self.text))
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +141,7 @@ class Column:
     """Where a table is too wide, it has a line of its own below each row."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "name", visible(self.name))
+        object.__setattr__(self, "name", escape_control_chars(self.name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +154,7 @@ class Table:
     """Of rows that are not there, a line directly below."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "left_out", visible(self.left_out))
+        object.__setattr__(self, "left_out", escape_control_chars(self.left_out))
         object.__setattr__(self, "rows", [tuple(map(_visible_cell, row)) for row in self.rows])
 
 
@@ -166,8 +166,8 @@ def _visible_cell(cell: Cell) -> Cell:
 
 def _visible_content(cell: Content) -> Content:
     if isinstance(cell, tuple):
-        return tuple(visible(one) if isinstance(one, str) else one for one in cell)
-    return visible(cell) if isinstance(cell, str) else cell
+        return tuple(escape_control_chars(one) if isinstance(one, str) else one for one in cell)
+    return escape_control_chars(cell) if isinstance(cell, str) else cell
 
 
 Part = Heading | Note | Table

@@ -20,7 +20,7 @@ from jitcount._show.parts import (
     long_words,
     words,
 )
-from jitcount._show.text import seconds, size, times
+from jitcount._show.text import plural, seconds, size
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -53,8 +53,8 @@ def profile_tables(compiles: Sequence[Compile]) -> list[Part]:
         parts += _others(cheaper)
     if len(found) > 1:
         if rest := [compiled for group in ranked[_MOST_PROGRAMS:] for compiled in group]:
-            parts.append(Note(f"… and {times(len(rest), 'cheaper program')}, {_together(rest)}"))
-        parts.append(Heading(f"What took longest over all {times(len(found), 'compile')}"))
+            parts.append(Note(f"… and {plural(len(rest), 'cheaper program')}, {_together(rest)}"))
+        parts.append(Heading(f"What took longest over all {plural(len(found), 'compile')}"))
         parts.append(_table(over_all(found), {}, "line"))
     if any(isinstance(part, Table) for part in parts):
         parts.append(Note(ESTIMATE))
@@ -74,7 +74,7 @@ def _others(cheaper: Sequence[Compile]) -> list[Note]:
     """What is said of compiles that are like the one above, and cheaper."""
     if not cheaper:
         return []
-    more = f"compiled {times(len(cheaper), 'more time')} from the same lines"
+    more = f"compiled {plural(len(cheaper), 'more time')} from the same lines"
     notes = Counter(
         note for compiled in cheaper if compiled.profile for note in compiled.profile.notes
     )
@@ -138,7 +138,7 @@ def _table(lines: Sequence[Line], by_target: dict[str, Lines], name: str) -> Tab
     left_out = ""
     if more := users[_MOST_LINES:]:
         rest = seconds(sum(line.total_s for line in more))
-        left_out = f"… and {times(len(more), 'cheaper line')}, {rest} together"
+        left_out = f"… and {plural(len(more), 'cheaper line')}, {rest} together"
     there = [column for target in by_target for column in (target, "rest ~")]
     names = ("trace", "XLA", "rest ~", *there, "operations")
     return Table(words(name) + long_words("calls") + figures(*names), rows, left_out)
@@ -181,7 +181,7 @@ def _findings(profile: Profile) -> list[Note]:
         )
         found.append(Note(f"{what}; pass it as an argument", depth=1))
     if (more := len(profile.constants) - _MOST_CONSTANTS) > 0:
-        found.append(Note(f"and {times(more, 'more large constant')}", depth=1))
+        found.append(Note(f"and {plural(more, 'more large constant')}", depth=1))
     return found
 
 

@@ -10,7 +10,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from jitcount._text import encoding_of, spelled, visible
+from jitcount._text import encode_safely, encoding_of, escape_control_chars
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -80,7 +80,7 @@ def _bar(
 
 
 def _fit(text: str) -> str:
-    return spelled(visible(text), encoding_of(sys.stderr))
+    return encode_safely(escape_control_chars(text), encoding_of(sys.stderr))
 
 
 def _is_terminal() -> bool:

@@ -21,7 +21,7 @@ from jitcount._show.parts import (
     words,
 )
 from jitcount._show.target_table import distinct
-from jitcount._show.text import seconds, times
+from jitcount._show.text import plural, seconds
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -52,7 +52,7 @@ def suite_table(ledger: Ledger, wrong: Mapping[str, Sequence[str]], took: float)
     lines = [f"{case}: {line}" for case, found in wrong.items() for line in found]
     left_out = sum(bool(entry.unsupported) for entry in ledger.cases.values())
     held = len(ledger.cases) - len(wrong) - left_out
-    closing = f"{times(held, 'case')} held, {len(wrong)} did not, {left_out} unsupported"
+    closing = f"{plural(held, 'case')} held, {len(wrong)} did not, {left_out} unsupported"
     return [
         Table(columns, rows),
         *(Note(line, depth=1, tone=Tone.DIFFERENT) for line in lines),

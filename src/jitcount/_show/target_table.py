@@ -17,7 +17,7 @@ from jitcount._show.parts import (
     long_words,
     words,
 )
-from jitcount._show.text import name_of, seconds, signature_of, times
+from jitcount._show.text import name_of, plural, seconds, signature_of
 from jitcount._targets.result import in_a_line
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def _headline(name: str, blocks: Iterable[Sequence[OnTarget]]) -> str:
         made += [result.compile_s for result in distinct(results) if result.error is None]
         refused += sum(result.error is not None for result in results)
     also = f", {refused} not compiled" if refused else ""
-    return f"On {name}: {times(len(made), 'compile')} in {seconds(sum(made))}{also}"
+    return f"On {name}: {plural(len(made), 'compile')} in {seconds(sum(made))}{also}"
 
 
 def distinct(results: Sequence[OnTarget]) -> list[OnTarget]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from jitcount._show.layout import Page
 from jitcount._show.parts import Heading, Part, Table
-from jitcount._text import encoding_of, spelled
+from jitcount._text import encode_safely, encoding_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -76,7 +76,7 @@ def render(
     step      12
     """
     stream = stream or sys.stdout
-    spell = functools.partial(spelled, encoding=encoding_of(stream))
+    spell = functools.partial(encode_safely, encoding=encoding_of(stream))
     page = Page(columns or width(stream), spell, colour)
     lines: list[str] = []
     above: Part | None = None

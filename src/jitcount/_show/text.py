@@ -78,10 +78,10 @@ def size(number: int) -> str:
     return f"{value:.3g} GiB"
 
 
-def times(number: int, thing: str) -> str:
+def plural(number: int, thing: str) -> str:
     """A number and its noun.
 
-    >>> times(1, "compile"), times(2, "compile")
+    >>> plural(1, "compile"), plural(2, "compile")
     ('1 compile', '2 compiles')
     """
     return f"{number} {thing}" if number == 1 else f"{number} {thing}s"

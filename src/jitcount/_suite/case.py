@@ -15,7 +15,7 @@ from jitcount._numerics.arrays import encode
 from jitcount._numerics.expected import exactly
 from jitcount._numerics.judging import judge
 from jitcount._record.record import record
-from jitcount._registry import hub
+from jitcount._registry import registry
 from jitcount._text import one_line
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def run_case(
     if why := case.unsupported():
         return CaseEntry(unsupported=why)
     jax.clear_caches()
-    with hub.own_history(), record(targets) as log:
+    with registry.own_history(), record(targets) as log:
         try:
             values = [_on_host(value) for value in case.program()]
         except Exception as error:  # noqa: BLE001 (a backend that fails one case runs the others)

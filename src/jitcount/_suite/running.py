@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from jitcount._emulate.as_if import emulation_of
+from jitcount._emulate.as_if import as_if_or_null
 from jitcount._ledger.environment import environment
 from jitcount._ledger.ledger import CaseEntry, Ledger
 from jitcount._suite.case import Case, run_case
@@ -45,7 +45,7 @@ def run_suite(
     With `as_if` they compute as that target would.
     """
     found = {}
-    with emulation_of(as_if) as emulation:
+    with as_if_or_null(as_if) as emulation:
         for case in cases:
             before = len(emulation.programs) if emulation else 0
             entry = run_case(case, timed=timed, targets=targets)

@@ -24,7 +24,7 @@ from jitcount._targets.worker_profile import profile_from
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from jitcount._targets.lowering import Cargo
+    from jitcount._targets.lowering import CompileRequest
 
 # To load another compiler takes as long as a few small programs.
 _WORTH_ANOTHER = 3
@@ -40,10 +40,10 @@ STOPPED = "stopped before it was compiled"
 
 @dataclass(slots=True)
 class Job:
-    """One cargo for one target."""
+    """One request for one target."""
 
     target: Target
-    cargo: Cargo
+    request: CompileRequest
     fingerprint: str
     keep_hlo: bool
     timeout: float
@@ -52,7 +52,7 @@ class Job:
 
     profile: bool = False
     take: Callable[[bytes], None] | None = None
-    """Called before that with the executable, where the cargo asks for one."""
+    """Called before that with the executable, where the request asks for one."""
 
     submitted_at: float = 0.0
     process: CompilerProcess | None = None
@@ -108,7 +108,7 @@ class Compilers:
                 self._start(platform)
 
     def submit(self, job: Job) -> None:
-        """Have a cargo compiled; the job's `tell` gets the result."""
+        """Have a request compiled; the job's `tell` gets the result."""
         with self._changed:
             platform = self._platforms.setdefault(job.target.platform, _Platform())
             platform.first = platform.first or job.target
@@ -247,12 +247,12 @@ class Compilers:
     def _compiled(self, process: CompilerProcess, job: Job) -> OnTarget:
         asked: dict[str, Any] = {
             "program": True,
-            "topology": topology(job.target, job.cargo.devices),
-            "devices": job.cargo.devices,
+            "topology": topology(job.target, job.request.devices),
+            "devices": job.request.devices,
             "keep_hlo": job.keep_hlo,
             "profile": job.profile,
-            "stacks": job.cargo.stacks,
-            **job.cargo.how,
+            "stacks": job.request.stacks,
+            **job.request.how,
         }
         with self._changed:
             if job.is_stopped:
@@ -260,7 +260,7 @@ class Compilers:
             job.process = process
             job.is_sent = True
         try:
-            figures, block = process.ask(asked, job.cargo.bytecode, job.timeout)
+            figures, block = process.ask(asked, job.request.bytecode, job.timeout)
         finally:
             with self._changed:
                 job.process = None

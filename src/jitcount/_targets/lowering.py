@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from jitcount._observe.in_flight import Portable
 
 
-class NotCarriedError(Exception):
+class NotPortableError(Exception):
     """A program that cannot leave its process; the text says why."""
 
 
 @dataclass(frozen=True)
-class Cargo:
+class CompileRequest:
     """What travels to a compiler: a program, lowered for its platform."""
 
     bytecode: bytes
@@ -52,24 +52,26 @@ class Cargo:
         return digest.hexdigest()[:32]
 
 
-def carry(portable: Portable, platform: str, *, keep_places: bool = False) -> Cargo:
+def lower_for_target(
+    portable: Portable, platform: str, *, keep_places: bool = False
+) -> CompileRequest:
     """Lower a program for a platform; observe hears nothing of that.
 
     With `keep_places` the program says from which lines it comes; the same from two lines then is
     not the same.
 
     Raises:
-        NotCarriedError: the reason why that cannot be.
+        NotPortableError: the reason why that cannot be.
     """
     if portable.reason:
-        raise NotCarriedError(f"not carried over: {portable.reason}")
+        raise NotPortableError(f"not carried over: {portable.reason}")
     lowering, compilation = portable.lowering, portable.compilation
     if compilation is None:
-        raise NotCarriedError(
+        raise NotPortableError(
             "not carried over: JAX's frames do not show how it is compiled, as under jax.pmap"
         )
     if lowering is None:
-        raise NotCarriedError(
+        raise NotPortableError(
             "not carried over: it was lowered before the block began, for this machine only; "
             "call .lower() inside the block, or jax.clear_caches() before it"
         )
@@ -81,13 +83,13 @@ def carry(portable: Portable, platform: str, *, keep_places: bool = False) -> Ca
             )
     except Exception as error:  # JAX has no rule for it, or it is not what we know
         text = str(error).strip() or type(error).__name__
-        raise NotCarriedError(f"JAX cannot lower it for {platform}: {text}") from error
+        raise NotPortableError(f"JAX cannot lower it for {platform}: {text}") from error
     how = {
         "may_move": [compilation.inputs_may_move, compilation.outputs_may_move],
         "options": {name: _plain(value) for name, value in compilation.options.items()},
         "settings": settings.compile_settings(),
     }
-    return Cargo(bytecode, compilation.devices, how, left_out)
+    return CompileRequest(bytecode, compilation.devices, how, left_out)
 
 
 def _left_out(jaxpr: Any) -> tuple[LeftOut, ...]:

@@ -1,8 +1,8 @@
 """The target compiles of one block: each program, once for each target, while the block goes on.
 
 The carrier, a thread of the session's own, lowers each program for the targets' platforms, beside
-the user's program, and hands the cargo to the compilers at once. The results come into dictionaries
-that the log shows, and that are complete when the recorder has ended the block.
+the user's program, and hands the request to the compilers at once. The results come into
+dictionaries that the log shows, and that are complete when the recorder has ended the block.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import msgspec
 
 from jitcount._observe.in_flight import Portable
 from jitcount._targets.compilers import STOPPED, Job, compilers, failed
-from jitcount._targets.lowering import Cargo, NotCarriedError, carry
+from jitcount._targets.lowering import CompileRequest, NotPortableError, lower_for_target
 from jitcount._targets.result import OnTarget
 from jitcount._targets.worker_profile import plain_stacks
 
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     Results = dict[str, OnTarget]
     Key = tuple[str, str]
 
-# As many bytes of cargo may wait for compilers. A program can hold large constants: what is not yet
-# carried has them from the user's program, what is has copies.
+# As many bytes of requests may wait for compilers. A program can hold large constants: what is not
+# yet lowered has them from the user's program, what is has copies.
 _ENOUGH = 256 << 20
 
 
@@ -52,7 +52,7 @@ class _Sent:
     """What one target's compiler was asked once, whichever programs want it."""
 
     job: Job | None
-    """Until it has a result: it holds the cargo."""
+    """Until it has a result: it holds the request."""
 
     programs: list[_Awaited]
     result: OnTarget | None = None
@@ -170,13 +170,13 @@ class Session:
     def _carry(self, program: _Awaited) -> None:
         """Lower one program for each platform, and hand it on."""
         portable, program.portable = program.portable or Portable(), None
-        carried: dict[str, Cargo | str] = {}
+        carried: dict[str, CompileRequest | str] = {}
         for target in self._targets:
             try:
                 if target.platform not in carried:
                     carried[target.platform] = self._cargo_or_reason(portable, target.platform)
                 cargo_or_reason = carried[target.platform]
-                if isinstance(cargo_or_reason, Cargo):
+                if isinstance(cargo_or_reason, CompileRequest):
                     program.left_out = cargo_or_reason.left_out
                     self._submit(program, target, cargo_or_reason)
                     continue
@@ -187,18 +187,18 @@ class Session:
                 self._give(program, OnTarget(target=target.name, error=reason))
                 self._changed.notify_all()
 
-    def _cargo_or_reason(self, portable: Portable, platform: str) -> Cargo | str:
+    def _cargo_or_reason(self, portable: Portable, platform: str) -> CompileRequest | str:
         try:
-            cargo = carry(portable, platform, keep_places=self._profile)
-        except NotCarriedError as error:
+            request = lower_for_target(portable, platform, keep_places=self._profile)
+        except NotPortableError as error:
             return str(error)
         if not self._profile or portable.lowering is None:
-            return cargo
-        return replace(cargo, stacks=plain_stacks(portable.lowering.jaxpr))
+            return request
+        return replace(request, stacks=plain_stacks(portable.lowering.jaxpr))
 
-    def _submit(self, program: _Awaited, target: Target, cargo: Cargo) -> None:
-        """Hand a cargo to the compilers, unless this session has done so with the same one."""
-        key = target.name, cargo.fingerprint
+    def _submit(self, program: _Awaited, target: Target, request: CompileRequest) -> None:
+        """Hand a request to the compilers, unless this session has done so with the same one."""
+        key = target.name, request.fingerprint
         with self._changed:
             if self._is_stopped:
                 return
@@ -210,18 +210,18 @@ class Session:
                     self._give(program, sent.result)
                     self._changed.notify_all()
                 return
-            tell = functools.partial(self._tell, key, len(cargo.bytecode))
+            tell = functools.partial(self._tell, key, len(request.bytecode))
             job = Job(
                 target,
-                cargo,
-                cargo.fingerprint,
+                request,
+                request.fingerprint,
                 self._keep_hlo,
                 self._timeout,
                 tell,
                 profile=self._profile,
             )
             self._sent[key] = _Sent(job, [program])
-            self._bytes_under_way += len(cargo.bytecode)
+            self._bytes_under_way += len(request.bytecode)
         compilers().submit(job)
 
     def _tell(self, key: Key, size: int, result: OnTarget) -> None:

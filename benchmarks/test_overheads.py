@@ -20,7 +20,7 @@ import msgspec
 import pytest
 
 import jitcount
-from jitcount._observe.in_flight import MOST_WAITING
+from jitcount._observe.measuring import MOST_WAITING
 from jitcount._registry import registry
 from ratios import Ratio, keep_ratios, seconds_for
 from variants import array
@@ -161,7 +161,10 @@ def test_the_same_twice(benchmark: BenchmarkFixture) -> None:
 
 @pytest.mark.benchmark(group="ratio")
 def test_explained(benchmark: BenchmarkFixture) -> None:
-    blocks = {"explained": contextlib.nullcontext, "only counted": registry.listener.undescribed}
+    blocks = {
+        "explained": contextlib.nullcontext,
+        "only counted": registry.listener.without_programs,
+    }
     apart = {name: lambda block=block: measured_apart(block()) for name, block in blocks.items()}
     sides = sides_of(add_one, apart)
     name = "explained / only counted: add_one, 5000 before"

@@ -29,7 +29,7 @@ from jitcount._registry import registry
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from jitcount._observe.in_flight import Observation
+    from jitcount._observe.in_flight import InFlightCompile
     from jitcount._observe.program import Program
 
     Environment = Mapping[str, str | None]
@@ -215,16 +215,11 @@ class Project:
 # --- What is seen of a compile --------------------------------------------------------------------
 
 
-def observed(work: Callable[[], object]) -> list[Observation]:
+def observed(work: Callable[[], object]) -> list[InFlightCompile]:
     """What was seen of each compile, with a history of its own."""
-    seen: list[Observation] = []
-    listener = seen.append
-    with registry.own_history():
-        registry.listen(listener)
-        try:
-            work()
-        finally:
-            registry.forget(listener)
+    seen: list[InFlightCompile] = []
+    with registry.own_history(), registry.listening(seen.append):
+        work()
     return seen
 
 

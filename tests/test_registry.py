@@ -15,7 +15,7 @@ import jitcount
 from jitcount._explain.history import History
 from jitcount._jax import events
 from jitcount._observe import in_flight
-from jitcount._observe.in_flight import Lowerings, Observation, Portable
+from jitcount._observe.in_flight import InFlightCompile, LoweredProgram, Lowerings
 from jitcount._registry import registry
 
 
@@ -41,35 +41,30 @@ class Watch:
         self.heard: list[str] = []
         self.refuses = False
 
-    def check(self, observation: Observation) -> None:
+    def check(self, observation: InFlightCompile) -> None:
         self.heard.append(f"asked for {observation.function}")
         if self.refuses:
             raise PermissionError(observation.function)
 
-    def count(self, observation: Observation) -> None:
+    def count(self, observation: InFlightCompile) -> None:
         self.heard.append(f"counted {observation.function}")
 
-    def listen(self, observation: Observation) -> None:
+    def listen(self, observation: InFlightCompile) -> None:
         self.heard.append(f"told of {observation.function}")
 
-    def take(self, portable: Portable) -> None:
-        assert portable.compilation is not None
+    def take(self, lowered_program: LoweredProgram) -> None:
+        assert lowered_program.compilation is not None
         self.heard.append("given a program")
 
 
 @contextlib.contextmanager
-def watching(watch: Watch, *, guard: bool = True) -> Iterator[None]:
-    listener, taker = watch.listen, watch.take
-    registry.listen(listener)
-    registry.supply(taker)
-    if guard:
-        registry.guard(watch)
-    try:
+def watching(watch: Watch) -> Iterator[None]:
+    with (
+        registry.listening(watch.listen),
+        registry.consuming_programs(watch.take),
+        registry.guarding(watch),
+    ):
         yield
-    finally:
-        registry.unguard(watch)
-        registry.stop_supplying(taker)
-        registry.forget(listener)
 
 
 # --- Who is there, and in which order -------------------------------------------------------------
@@ -104,7 +99,7 @@ def state() -> dict[str, Any]:
     names = (events.COMPILE_LOGGER, events.DISK_LOGGER, events.PHASE_LOGGER)
     loggers = map(logging.getLogger, names)
     return {
-        "there": (registry.listeners, registry.guards, registry.takers),
+        "there": (registry.listeners, registry.guards, registry.program_consumers),
         "loggers": [dict(vars(logger), _cache=None) for logger in loggers],
         "modules": len(registry.listener._modules),
     }
@@ -131,15 +126,34 @@ def test_a_logger_is_heard_only_while_what_needs_it_is_there(opened: Any, count:
 
 
 def test_a_listener_that_fails_fails_neither_the_program_nor_the_history() -> None:
-    def fail(observation: Observation) -> None:
+    def fail(observation: InFlightCompile) -> None:
         raise RuntimeError(observation.function)
 
-    registry.listen(fail)
-    try:
+    with registry.listening(fail):
         assert step(arr(3)).tolist() == [2.0, 2.0, 2.0]
-    finally:
-        registry.forget(fail)
     assert len(registry.history) == 1
+
+
+def test_of_one_listener_that_is_there_twice_each_block_ends_its_own() -> None:
+    heard: list[InFlightCompile] = []
+    with registry.listening(heard.append):
+        with registry.listening(heard.append):
+            step(arr(3))
+        assert len(heard) == 2
+        step(arr(4))
+    assert len(heard) == 3
+
+
+def test_blocks_may_end_in_another_order_than_they_began() -> None:
+    first, second = Watch(), Watch()
+    one, two = registry.listening(first.listen), registry.listening(second.listen)
+    one.__enter__()
+    two.__enter__()
+    one.__exit__(None, None, None)
+    step(arr(3))
+    two.__exit__(None, None, None)
+    step(arr(4))
+    assert (first.heard, second.heard) == ([], ["told of step"])
 
 
 def test_an_own_history_knows_nothing_and_leaves_nothing() -> None:

@@ -1,8 +1,8 @@
-"""The one place where a process keeps what listens to compiles, what may refuse them, and the past.
+"""The state of the process: who listens to compiles, who may refuse them, and what was compiled.
 
-JAX's listeners are there from `import jitcount` on, so that later it can be said what has changed
-since. All that users open around a block is put in here when the block begins, and taken out when
-it ends.
+JAX's listeners are registered from `import jitcount` on, so that a later compile can be compared
+with earlier ones. Everything that users open around a block enters the registry when the block
+begins and leaves it when the block ends, in whatever order blocks end.
 """
 
 from __future__ import annotations
@@ -10,133 +10,125 @@ from __future__ import annotations
 import contextlib
 import logging
 import threading
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import jax
 
 from jitcount._explain.history import History
-from jitcount._observe.listener import CompileListener
+from jitcount._observe.listener import CompileListener, Needs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
+    from contextlib import AbstractContextManager
 
-    from jitcount._observe.in_flight import Observation, Portable
+    from jitcount._observe.in_flight import InFlightCompile, LoweredProgram
     from jitcount._observe.program import Program
     from jitcount._profile.profiler import Profiler
 
-    Listener = Callable[[Observation], None]
-    Taker = Callable[[Portable], None]
-    Excuse = Callable[[Observation], bool]
+    OnCompiled = Callable[[InFlightCompile], None]
+    ProgramConsumer = Callable[[LoweredProgram], None]
+    ExemptFromGuards = Callable[[InFlightCompile], bool]
 
 _logger = logging.getLogger("jitcount")
 
 
 class Guard(Protocol):
-    """What may refuse a compile."""
+    """A block that may refuse a compile, as `freeze` does."""
 
-    def check(self, observation: Observation) -> None:
-        """Raise where the compile must not be."""
+    def check(self, compiling: InFlightCompile) -> None:
+        """Raise where the compile is not allowed."""
 
-    def count(self, observation: Observation) -> None:
-        """Take note of a compile that no guard refused."""
+    def count(self, compiling: InFlightCompile) -> None:
+        """Count a compile that no guard refused."""
 
 
 class Registry:
-    """Listeners, guards and takers of programs, and the history; as `Audience`, it hears of JAX.
+    """Listeners, guards, program consumers and the profiler of the process, and its history.
 
-    What is here is replaced, never changed: a thread that compiles reads it without a lock.
+    Each collection is a tuple that is replaced, never changed: a thread that compiles reads it
+    without a lock. What leaves is found by equality: a bound method is a new object each time.
     """
 
     def __init__(self) -> None:
-        self.listeners: tuple[Listener, ...] = ()
+        self.listeners: tuple[OnCompiled, ...] = ()
         self.guards: tuple[Guard, ...] = ()
-        self.takers: tuple[Taker, ...] = ()
-        self.excuse: Excuse | None = None
-        """Tells the compiles that no guard is asked about, because jitcount is why they are."""
+        self.program_consumers: tuple[ProgramConsumer, ...] = ()
+        self.exempt_from_guards: ExemptFromGuards | None = None
+        """Says which compiles no guard is asked about, because jitcount itself causes them."""
 
-        self.profiler: Profiler | None = None
-        """What profiles, while a recorder with a profile is open."""
-
-        self._profiler: Profiler | None = None
-        self._profiles_wanted = 0
         self.history = History()
-        self.listener = CompileListener(self)
+        self.profiler: Profiler | None = None
+        """The profiler, while a recorder with a profile is open."""
+
+        self._loaded_profiler: Profiler | None = None
+        self._profiles_open = 0
         # A garbage collection in here may run a finalizer that opens a recorder, or compiles.
         self._changing = threading.RLock()
         self._asking = threading.RLock()
-
-    def start(self) -> Registry:
-        """Listen to JAX from now on."""
-        self.listener.refresh_subscriptions()
-        return self
+        self.listener = CompileListener(
+            self._check_guards, self._hand_out_program, self._report_compile
+        )
+        self._refresh()
 
     # --- What users open around a block -----------------------------------------------------------
 
-    def listen(self, listener: Listener) -> None:
-        """Tell `listener` of every compile, in the thread that compiles, until `forget`."""
-        with self._changing:
-            self.listeners += (listener,)
-            self.listener.refresh_subscriptions()
+    def listening(self, listener: OnCompiled) -> AbstractContextManager[None]:
+        """Call `listener` after every compile in this block, in the thread that compiles."""
+        return self._holding("listeners", listener)
 
-    def forget(self, listener: Listener) -> None:
-        """Stop telling `listener`."""
-        with self._changing:
-            self.listeners = tuple(one for one in self.listeners if one is not listener)
-            self.listener.refresh_subscriptions()
+    def guarding(self, guard: Guard) -> AbstractContextManager[None]:
+        """Ask `guard` before every compile in this block, in the thread that compiles."""
+        return self._holding("guards", guard)
 
-    def guard(self, guard: Guard) -> None:
-        """Ask a guard before each compile, in the thread that compiles."""
-        with self._changing:
-            self.guards += (guard,)
-            self.listener.refresh_subscriptions()
+    def consuming_programs(self, consumer: ProgramConsumer) -> AbstractContextManager[None]:
+        """Hand every program in this block to `consumer`, just before XLA compiles it."""
+        return self._holding("program_consumers", consumer)
 
-    def unguard(self, guard: Guard) -> None:
-        """Stop asking it."""
+    @contextlib.contextmanager
+    def _holding(self, name: str, entry: object) -> Iterator[None]:
+        """Keep an entry in one of the tuples for a block."""
         with self._changing:
-            self.guards = tuple(one for one in self.guards if one is not guard)
-            self.listener.refresh_subscriptions()
+            setattr(self, name, (*getattr(self, name), entry))
+            self._refresh()
+        try:
+            yield
+        finally:
+            with self._changing:
+                setattr(self, name, _without(entry, getattr(self, name)))
+                self._refresh()
 
-    def supply(self, taker: Taker) -> None:
-        """Give `taker` every program, in the thread that compiles it and before it does."""
+    @contextlib.contextmanager
+    def profiling(self) -> Iterator[None]:
+        """Profile every compile in this block."""
+        self.load_profiler()
         with self._changing:
-            self.takers += (taker,)
-            self.listener.refresh_subscriptions()
-
-    def stop_supplying(self, taker: Taker) -> None:
-        """Give it no more."""
-        with self._changing:
-            self.takers = tuple(one for one in self.takers if one is not taker)
-            self.listener.refresh_subscriptions()
+            self._profiles_open += 1
+            self.profiler = self._loaded_profiler
+            self._refresh()
+        try:
+            yield
+        finally:
+            with self._changing:
+                self._profiles_open -= 1
+                if not self._profiles_open:
+                    stopped, self.profiler = self.profiler, None
+                    self._refresh()
+                    if stopped is not None:
+                        stopped.stop()
 
     def load_profiler(self) -> None:
-        """Import what profiles, which takes a while; nothing has begun that it could interrupt.
+        """Import the profiler, which takes a while, before a block begins that it could delay.
 
-        Its room is large, and takes more of JAX than most programs do: not for those without it.
+        Its room is large, and takes more of JAX than most programs do: only for those who want it.
         """
         try:
             from jitcount._profile.profiler import Profiler  # noqa: PLC0415
-        except ImportError:  # a finalizer, in the midst of this import: it has no profile
+        except ImportError:  # a finalizer, in the middle of this import: it has no profile
             _logger.debug("could not load the profiler", exc_info=True)
             return
         with self._changing:
-            if self._profiler is None:
-                self._profiler = Profiler()
-
-    def profile(self) -> None:
-        """Profile every compile, until `stop_profiling` was called as often."""
-        self.load_profiler()
-        with self._changing:
-            self._profiles_wanted += 1
-            self.profiler = self._profiler
-
-    def stop_profiling(self) -> None:
-        """Profile no more, unless others want it."""
-        with self._changing:
-            self._profiles_wanted -= 1
-            if not self._profiles_wanted:
-                rested, self.profiler = self.profiler, None
-                if rested is not None:
-                    rested.rest()
+            if self._loaded_profiler is None:
+                self._loaded_profiler = Profiler()
 
     def new_history(self, programs: Iterable[Program] = ()) -> None:
         """Begin again as in a new process that has compiled these programs and no others."""
@@ -154,67 +146,70 @@ class Registry:
         finally:
             self.history = before
 
-    # --- What is heard ----------------------------------------------------------------------------
+    def _refresh(self) -> None:
+        self.listener.refresh_subscriptions(
+            Needs(
+                details=bool(self.listeners),
+                guards=bool(self.guards),
+                programs=bool(self.program_consumers),
+                profiler=self.profiler,
+            )
+        )
 
-    @property
-    def has_listeners(self) -> bool:
-        """Whether a recorder is open."""
-        return bool(self.listeners)
+    # --- What the listener calls ------------------------------------------------------------------
 
-    @property
-    def has_guards(self) -> bool:
-        """Whether a compile may be refused."""
-        return bool(self.guards)
-
-    @property
-    def has_takers(self) -> bool:
-        """Whether a recorder with targets is open."""
-        return bool(self.takers)
-
-    def give(self, portable: Portable) -> None:
-        """Hand on a program that is about to be compiled."""
-        for taker in self.takers:
-            taker(portable)
-
-    def ask(self, observation: Observation) -> None:
+    def _check_guards(self, compiling: InFlightCompile) -> None:
         """Let the guards refuse a compile."""
-        program = observation.program
-        self._remember(observation, self.history.look)
-        if program is not None and _is_for_a_profile(program, observation.earlier or ()):
+        self._look_up(compiling, self.history.look)
+        if _is_for_a_profile(compiling):
             return
-        if self.excuse is not None and self.excuse(observation):
+        if self.exempt_from_guards is not None and self.exempt_from_guards(compiling):
             return
         with self._asking:  # what one guard refuses, no other one counts
             for guard in self.guards:
-                guard.check(observation)
+                guard.check(compiling)
             for guard in self.guards:
-                guard.count(observation)
+                guard.count(compiling)
 
-    def tell(self, observation: Observation, *, is_refused: bool) -> None:
-        """Remember a compile, and tell of it; what a guard refused JAX does not keep."""
+    def _hand_out_program(self, program: LoweredProgram) -> None:
+        for consumer in self.program_consumers:
+            consumer(program)
+
+    def _report_compile(self, compiled: InFlightCompile, is_refused: bool) -> None:  # noqa: FBT001
+        """Remember a compile, and report it; what a guard refused JAX does not keep."""
         if not is_refused:
-            self._remember(observation, self.history.add)
+            self._look_up(compiled, self.history.add)
         for listener in self.listeners:
-            listener(observation)
+            listener(compiled)
 
     @staticmethod
-    def _remember(
-        observation: Observation, ask: Callable[[Program], tuple[Program, ...] | None]
+    def _look_up(
+        compiling: InFlightCompile, ask: Callable[[Program], tuple[Program, ...] | None]
     ) -> None:
-        """Ask the history for the neighbours of a program, and what only now can be known."""
-        program = observation.program
+        """Ask the history for the neighbours of a program, and what only it can tell."""
+        program = compiling.program
         if program is None:
             return
-        observation.earlier = earlier = ask(program)
-        observation.is_traced_anew = any(
+        compiling.earlier = earlier = ask(program)
+        compiling.is_traced_anew = any(
             one.is_like(program) and program.is_traced_apart_from(one) for one in earlier or ()
         )
 
 
-def _is_for_a_profile(program: Program, earlier: tuple[Program, ...]) -> bool:
+def _without(gone: object, entries: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The entries without the latest one that is equal to `gone`."""
+    for index in range(len(entries) - 1, -1, -1):
+        if entries[index] == gone:
+            return entries[:index] + entries[index + 1 :]
+    return entries
+
+
+def _is_for_a_profile(compiling: InFlightCompile) -> bool:
     """Whether JAX compiles the same program again, better, now that it has a profile of it."""
-    is_wanted = bool(jax.config.values["jax_enable_pgle"])
-    return is_wanted and any(map(program.is_like, earlier))
+    program = compiling.program
+    if program is None or not jax.config.values["jax_enable_pgle"]:
+        return False
+    return any(map(program.is_like, compiling.earlier or ()))
 
 
-registry = Registry().start()
+registry = Registry()

@@ -108,12 +108,8 @@ def test_another_program_has_another_fingerprint(other: Callable[[], object]) ->
 
 def test_a_program_for_more_devices_has_another_fingerprint() -> None:
     given: list[Any] = []
-    taker = given.append
-    registry.supply(taker)
-    try:
+    with registry.consuming_programs(given.append):
         jax.jit(double)(X)
-    finally:
-        registry.stop_supplying(taker)
     one = given[0].compilation
     two = dataclasses.replace(one, devices=2)
     assert lowering.measure(one) == lowering.measure(one)

@@ -19,9 +19,9 @@ from jitcount._observe.values import signature_of
 X = np.ones(3, np.float32)
 
 
-def readings_of(program: Callable[[], object]) -> list[tuple[frames.Call, frames.Executable]]:
+def readings_of(program: Callable[[], object]) -> list[tuple[frames.Call, frames.CompilingFrame]]:
     """What the stack says at each compile, without the rest of jitcount."""
-    readings: list[tuple[frames.Call, frames.Executable]] = []
+    readings: list[tuple[frames.Call, frames.CompilingFrame]] = []
 
     def on_end(event: str, duration_secs: float, **_about: Any) -> None:
         if event == COMPILE:
@@ -224,5 +224,5 @@ def test_the_backward_pass_of_a_users_jit_is_the_users() -> None:
 def test_a_stack_without_jax_says_nothing() -> None:
     for frame in sys._getframe(), None:
         assert frames.read_call(frame) == frames.Call()
-        assert frames.read_executable(frame) == frames.Executable()
+        assert frames.read_executable(frame) == frames.CompilingFrame()
         assert frames.read_tracing(frame) is None

@@ -9,7 +9,12 @@ import pytest
 
 from jitcount._jax import frames
 from jitcount._observe import in_flight
-from jitcount._observe.in_flight import NO_DESCRIPTION, described, described_ahead_of_time
+from jitcount._observe.call_site import UNKNOWN_SITES
+from jitcount._observe.in_flight import (
+    InFlightCompile,
+    describe_from_frames,
+    program_traced_ahead_of_time,
+)
 from jitcount._observe.values import signature_of
 from jitcount._registry import registry
 from tests.helpers import observed
@@ -31,20 +36,23 @@ def test_a_call_whose_program_cannot_be_described_keeps_its_avals_and_its_line(
     monkeypatch.setattr(in_flight, "describe", fail)
     (seen,) = observed(call)
     assert seen.program is None
-    assert signature_of(seen.avals) == ("float32[3]",)
+    assert signature_of(seen.avals or ()) == ("float32[3]",)
     assert seen.sites.user.function == "call"
 
 
 def test_where_causes_are_not_wanted_no_program_is_described() -> None:
-    with registry.listener.undescribed():
+    with registry.listener.without_programs():
         (seen,) = observed(call)
     assert seen.program is None
-    assert signature_of(seen.avals) == ("float32[3]",)
+    assert signature_of(seen.avals or ()) == ("float32[3]",)
 
 
 def test_frames_that_cannot_be_read_leave_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(frames, "read_call", fail)
-    assert described("step", None, sys._getframe(), in_full=True) is NO_DESCRIPTION
+    compiling = InFlightCompile(function="step")
+    describe_from_frames(compiling, sys._getframe(), in_full=True)
+    assert (compiling.avals, compiling.program) == (None, None)
+    assert compiling.sites is UNKNOWN_SITES
 
 
 def test_what_is_traced_ahead_of_time_is_described_by_its_arguments() -> None:
@@ -57,6 +65,6 @@ def test_what_is_traced_ahead_of_time_is_described_by_its_arguments() -> None:
 
 
 def test_a_trace_that_cannot_be_read_is_not_described(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert described_ahead_of_time("step", sys._getframe()) is None
+    assert program_traced_ahead_of_time("step", sys._getframe()) is None
     monkeypatch.setattr(frames, "read_tracing", fail)
-    assert described_ahead_of_time("step", sys._getframe()) is None
+    assert program_traced_ahead_of_time("step", sys._getframe()) is None

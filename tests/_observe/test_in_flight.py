@@ -1,4 +1,4 @@
-from jitcount._observe.in_flight import _WAITING, NO_TRACE, Lowered, Lowerings, Trace, Traces
+from jitcount._observe.in_flight import _MOST_WAITING, InFlightCompile, Lowerings, Traces
 from jitcount._observe.program import Program
 from jitcount._observe.surroundings import Settings
 
@@ -10,47 +10,53 @@ def program() -> Program:
     return Program(group=("step",), name="step", settings=settings, places=(), values=())
 
 
-def lowered(function: str = "step", avals: tuple[str, ...] | None = A, thread: int = 1) -> Lowered:
-    return Lowered(function, avals, thread, trace_s=0.0, lower_s=0.0)
+def traced(function: str = "step", program: Program | None = None) -> InFlightCompile:
+    return InFlightCompile(function=function, trace_s=1.0, program=program)
+
+
+def lowered(
+    function: str = "step", avals: tuple[str, ...] | None = A, thread: int = 1
+) -> InFlightCompile:
+    return InFlightCompile(function=function, kept_avals=avals, thread=thread)
 
 
 def test_a_trace_within_a_trace_is_dropped_when_the_outer_one_ends() -> None:
     traces = Traces()
     traces.begin()
     traces.begin()
-    traces.end("inner", Trace(1.0))
-    traces.end("outer", Trace(3.0))
-    assert (traces.take("inner"), traces.take("outer")) == (NO_TRACE, Trace(3.0))
+    traces.end(traced("inner"))
+    traces.end(outer := traced("outer"))
+    assert traces.take("inner") is None
+    assert traces.take("outer") is outer
 
 
 def test_a_trace_within_a_trace_can_be_taken_before_the_outer_one_ends() -> None:
     traces = Traces()
     traces.begin()
     traces.begin()
-    traces.end("inner", Trace(1.0))
-    assert traces.take("inner") == Trace(1.0)
-    traces.end("outer", Trace(3.0))
-    assert traces.take("outer") == Trace(3.0)
+    traces.end(inner := traced("inner"))
+    assert traces.take("inner") is inner
+    traces.end(outer := traced("outer"))
+    assert traces.take("outer") is outer
 
 
 def test_a_failed_trace_leaves_nothing() -> None:
     traces = Traces()
     traces.begin()
-    traces.end("step", None)
-    assert traces.take("step") is NO_TRACE
+    traces.end(None)
+    assert traces.take("step") is None
 
 
 def test_a_trace_whose_begin_was_not_heard_counts() -> None:
     traces = Traces()
-    traces.end("step", Trace(1.0))
-    assert traces.take("step") == Trace(1.0)
+    traces.end(step := traced())
+    assert traces.take("step") is step
 
 
 def test_a_trace_ahead_of_time_is_not_of_a_call() -> None:
-    ahead = Trace(1.0, program=program())
     traces = Traces()
-    traces.end("step", ahead)
-    assert traces.take("step", lambda: True) is NO_TRACE
+    traces.end(ahead := traced(program=program()))
+    assert traces.take("step", lambda: True) is None
     assert traces.take("step") is ahead
 
 
@@ -91,7 +97,7 @@ def test_avals_that_are_not_known_are_equal_to_any() -> None:
 
 def test_lowerings_that_are_never_compiled_do_not_pile_up() -> None:
     lowerings = Lowerings()
-    for number in range(_WAITING + 1):
+    for number in range(_MOST_WAITING + 1):
         lowerings.add(lowered(f"step{number}"))
     assert lowerings.take("step0", A, thread=1) is None
     assert lowerings.take("step1", A, thread=1) is not None

@@ -1,4 +1,4 @@
-"""What the ear makes of JAX's events, also where they do not come as usual."""
+"""What the listener makes of JAX's events, also where they do not come as usual."""
 
 import threading
 import time
@@ -26,7 +26,7 @@ def arr(length: int) -> np.ndarray:
     return np.ones(length, np.float32)
 
 
-def test_a_paused_ear_hears_nothing_and_hears_again_after_it() -> None:
+def test_a_paused_listener_hears_nothing_and_hears_again_after_it() -> None:
     with jitcount.record() as log:
         with registry.listener.paused():
             step(arr(3))
@@ -34,7 +34,7 @@ def test_a_paused_ear_hears_nothing_and_hears_again_after_it() -> None:
     assert [c.signature for c in log.compiles] == [("float32[4]",)]
 
 
-def test_an_ear_that_attends_twice_hears_each_compile_once() -> None:
+def test_a_listener_that_subscribes_twice_hears_each_compile_once() -> None:
     with jitcount.record() as log:
         registry.listener.refresh_subscriptions()
         step(arr(3))
@@ -44,7 +44,7 @@ def test_an_ear_that_attends_twice_hears_each_compile_once() -> None:
 def test_a_refused_compile_is_not_under_way_any_more() -> None:
     with pytest.raises(jitcount.RecompileError), jitcount.freeze():
         step(arr(3))
-    assert registry.listener._threads.here.compiles == []
+    assert registry.listener._threads.current.compiles == []
     (seen,) = observed(lambda: step(arr(3)))
     assert (seen.function, seen.from_disk) == ("step", False)
 
@@ -52,7 +52,7 @@ def test_a_refused_compile_is_not_under_way_any_more() -> None:
 def test_a_compile_that_failed_is_not_under_way_any_more() -> None:
     with pytest.raises(Exception, match="no_such_option"):
         jax.jit(lambda x: x, compiler_options={"no_such_option": True})(arr(3))
-    assert registry.listener._threads.here.compiles == []
+    assert registry.listener._threads.current.compiles == []
 
 
 def test_a_cache_hit_outside_of_a_compile_is_nobodys() -> None:
@@ -112,28 +112,21 @@ def test_a_program_that_cannot_be_measured_counts_and_has_no_fingerprint(
     assert [(c.fingerprint, c.operations) for c in log.compiles] == [("", 0)]
 
 
-def test_a_taker_that_fails_fails_no_program() -> None:
+def test_a_program_consumer_that_fails_fails_no_program() -> None:
     def fail(_portable: object) -> None:
         raise RuntimeError("no room")
 
-    registry.supply(fail)
-    try:
+    with registry.consuming_programs(fail):
         (seen,) = observed(lambda: step(arr(3)))
-    finally:
-        registry.stop_supplying(fail)
     assert seen.measure is not None
 
 
-def test_takers_have_the_program_but_what_is_kept_of_the_compile_does_not() -> None:
+def test_consumers_have_the_program_but_what_is_kept_of_the_compile_does_not() -> None:
     given: list[Any] = []
-    taker = given.append
-    registry.supply(taker)
-    try:
+    with registry.consuming_programs(given.append):
         (seen,) = observed(lambda: step(arr(3)))
-    finally:
-        registry.stop_supplying(taker)
     assert given[0].lowering.module is given[0].compilation.module
-    assert seen.portable is None
+    assert seen.lowered_program is None
 
 
 def test_what_a_trace_compiles_on_its_way_takes_nothing_from_it() -> None:
@@ -161,19 +154,11 @@ def test_a_trace_that_was_never_lowered_is_not_taken_for_that_of_a_later_call() 
 def test_each_thread_has_its_own_compiles_under_way() -> None:
     under_way: list[int] = []
 
-    class Audience:
-        has_guards = has_listeners = has_takers = False
-        profiler = None
-
-        def ask(self, observation: object) -> None: ...
-        def give(self, portable: object) -> None: ...
-        def tell(self, observation: object, *, is_refused: bool) -> None: ...
-
-    ear = CompileListener(Audience())
-    ear._on_begin(events.COMPILE, 0.0, fun_name="jit(step)")
+    listener = CompileListener(lambda _: None, lambda _: None, lambda _compiled, _refused: None)
+    listener._on_begin(events.COMPILE, 0.0, fun_name="jit(step)")
 
     def look() -> None:
-        under_way.append(len(ear._threads.here.compiles))
+        under_way.append(len(listener._threads.current.compiles))
 
     look()
     thread = threading.Thread(target=look)

@@ -1,11 +1,11 @@
-"""Lines of a logger are read, and go on just when they would have gone without us."""
+"""LogLines of a logger are read, and go on just when they would have gone without us."""
 
 import logging
 from collections.abc import Iterator
 
 import pytest
 
-from jitcount._observe.log_lines import Lines
+from jitcount._observe.log_lines import LogLines
 
 
 class Kept(logging.Handler):
@@ -42,8 +42,8 @@ def heard() -> list[str]:
 
 
 @pytest.fixture
-def lines(logger: logging.Logger, heard: list[str]) -> Iterator[Lines]:
-    lines = Lines(logger.name, lambda: None, lambda line: heard.append(line.getMessage()))
+def lines(logger: logging.Logger, heard: list[str]) -> Iterator[LogLines]:
+    lines = LogLines(logger.name, lambda: None, lambda line: heard.append(line.getMessage()))
     yield lines
     lines.hear(wanted=False)
 
@@ -55,7 +55,7 @@ def log_three(logger: logging.Logger) -> None:
 
 
 def test_all_lines_are_heard_and_only_those_go_on_that_would_have(
-    lines: Lines, logger: logging.Logger, heard: list[str], shown: list[str]
+    lines: LogLines, logger: logging.Logger, heard: list[str], shown: list[str]
 ) -> None:
     lines.hear(wanted=True)
     log_three(logger)
@@ -64,7 +64,7 @@ def test_all_lines_are_heard_and_only_those_go_on_that_would_have(
 
 
 def test_a_level_of_the_loggers_own_counts(
-    lines: Lines, logger: logging.Logger, shown: list[str]
+    lines: LogLines, logger: logging.Logger, shown: list[str]
 ) -> None:
     logger.setLevel(logging.INFO)
     lines.hear(wanted=True)
@@ -73,7 +73,7 @@ def test_a_level_of_the_loggers_own_counts(
 
 
 def test_nothing_is_heard_before_and_after(
-    lines: Lines, logger: logging.Logger, heard: list[str], shown: list[str]
+    lines: LogLines, logger: logging.Logger, heard: list[str], shown: list[str]
 ) -> None:
     log_three(logger)
     lines.hear(wanted=True)
@@ -83,7 +83,7 @@ def test_nothing_is_heard_before_and_after(
 
 
 def test_hearing_twice_hears_each_line_once(
-    lines: Lines, logger: logging.Logger, heard: list[str]
+    lines: LogLines, logger: logging.Logger, heard: list[str]
 ) -> None:
     lines.hear(wanted=True)
     lines.hear(wanted=True)
@@ -91,7 +91,7 @@ def test_hearing_twice_hears_each_line_once(
     assert heard == ["once"]
 
 
-def test_a_logger_is_left_as_it_was_found(lines: Lines, logger: logging.Logger) -> None:
+def test_a_logger_is_left_as_it_was_found(lines: LogLines, logger: logging.Logger) -> None:
     logger.setLevel(logging.ERROR)
     before = dict(vars(logger), _cache={})
     lines.hear(wanted=True)
@@ -104,7 +104,7 @@ def test_a_logger_is_left_as_it_was_found(lines: Lines, logger: logging.Logger) 
 
 @pytest.mark.parametrize("level", [logging.DEBUG, logging.INFO, logging.ERROR])
 def test_what_the_user_sets_while_lines_are_heard_holds_at_once_and_stays(
-    lines: Lines, logger: logging.Logger, heard: list[str], shown: list[str], level: int
+    lines: LogLines, logger: logging.Logger, heard: list[str], shown: list[str], level: int
 ) -> None:
     mine = Kept()
     lines.hear(wanted=True)
@@ -124,7 +124,7 @@ def test_what_the_user_sets_while_lines_are_heard_holds_at_once_and_stays(
 
 
 def test_a_line_that_is_not_wanted_reaches_no_filter_of_the_users(
-    lines: Lines, logger: logging.Logger
+    lines: LogLines, logger: logging.Logger
 ) -> None:
     seen: list[str] = []
 
@@ -140,7 +140,7 @@ def test_a_line_that_is_not_wanted_reaches_no_filter_of_the_users(
 
 
 def test_one_who_hears_after_us_and_stays_longer_is_left_alone(
-    lines: Lines, logger: logging.Logger, heard: list[str], shown: list[str]
+    lines: LogLines, logger: logging.Logger, heard: list[str], shown: list[str]
 ) -> None:
     lines.hear(wanted=True)
     ours = logger.handle
@@ -161,7 +161,7 @@ def test_without_a_listener_no_line_is_made_but_it_is_told_that_one_was_asked_fo
     logger: logging.Logger, shown: list[str]
 ) -> None:
     asked: list[int] = []
-    lines = Lines(logger.name, lambda: asked.append(1))
+    lines = LogLines(logger.name, lambda: asked.append(1))
     lines.hear(wanted=True)
     assert not logger.isEnabledFor(logging.DEBUG)
     log_three(logger)

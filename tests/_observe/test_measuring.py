@@ -14,7 +14,7 @@ import pytest
 
 import jitcount
 from jitcount._jax import lowering
-from jitcount._observe.in_flight import MOST_WAITING, Measured, Unmeasured
+from jitcount._observe.measuring import MOST_WAITING, LazyMeasure, MeasureQueue
 from jitcount._registry import registry
 
 if TYPE_CHECKING:
@@ -84,8 +84,8 @@ def test_when_the_block_ends_no_module_is_kept(measured: list[Any]) -> None:
     def work() -> weakref.ref[Any]:
         jax.jit(lambda x: x * 3)(ARRAY)
         (waiting,) = registry.listener._unmeasured._waiting
-        assert waiting.waits_for is not None
-        return weakref.ref(waiting.waits_for.module)
+        assert waiting.unmeasured is not None
+        return weakref.ref(waiting.unmeasured.module)
 
     with jitcount.record():
         module = work()
@@ -109,11 +109,11 @@ def compilation() -> Any:
 
 
 def test_a_few_wait_and_one_more_lets_all_be_measured(measured: list[Any]) -> None:
-    one, queue = compilation(), Unmeasured()
+    one, queue = compilation(), MeasureQueue()
     for _ in range(MOST_WAITING - 1):
-        queue.add(Measured(one))
+        queue.add(LazyMeasure(one))
     assert measured == []
-    queue.add(Measured(one))
+    queue.add(LazyMeasure(one))
     assert len(measured) == MOST_WAITING
     queue.measure_all()
     assert len(measured) == MOST_WAITING
@@ -122,7 +122,7 @@ def test_a_few_wait_and_one_more_lets_all_be_measured(measured: list[Any]) -> No
 def test_a_program_that_is_compiled_in_the_midst_of_it_waits_for_the_next_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    queue, second = Unmeasured(), Measured(compilation())
+    queue, second = MeasureQueue(), LazyMeasure(compilation())
     found = lowering.Measure("c0ffee", 1)
 
     def measure(_compilation: object) -> lowering.Measure:
@@ -131,14 +131,14 @@ def test_a_program_that_is_compiled_in_the_midst_of_it_waits_for_the_next_time(
         return found
 
     monkeypatch.setattr(lowering, "measure", measure)
-    queue.add(Measured(compilation()))
+    queue.add(LazyMeasure(compilation()))
     queue.measure_all()
-    assert second.waits_for is not None
+    assert second.unmeasured is not None
     assert second.get() is found
 
 
 def test_two_threads_find_the_same() -> None:
-    one, found = Measured(compilation()), []
+    one, found = LazyMeasure(compilation()), []
     threads = [threading.Thread(target=lambda: found.append(one.get())) for _ in range(4)]
     for thread in threads:
         thread.start()

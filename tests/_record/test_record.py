@@ -412,8 +412,8 @@ def test_without_jaxs_frames_the_log_line_gives_the_signature(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(frames, "read_call", lambda _: frames.Call())
-    monkeypatch.setattr(frames, "read_executable", lambda _: frames.Executable())
-    monkeypatch.setattr(frames, "read_lowered", lambda _: frames.Lowered())
+    monkeypatch.setattr(frames, "read_executable", lambda _: frames.CompilingFrame())
+    monkeypatch.setattr(frames, "read_lowered", lambda _: frames.LoweringFrame())
     monkeypatch.setattr(frames, "tells_lowered_avals", lambda _: False)
     with jitcount.record() as log:
         step(X)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import argparse
 
     from jitcount._emulate.result import Emulation
-    from jitcount._observe.in_flight import Observation
+    from jitcount._observe.in_flight import InFlightCompile
     from jitcount._show.stderr import Beside
 
 
@@ -51,7 +51,7 @@ class Counting:
     def begin(self) -> None:
         """Record from now on."""
         if self._asked.live:
-            registry.listen(self._show_live)
+            self._recording.enter_context(registry.listening(self._show_live))
         self._emulation = self._recording.enter_context(as_if_or_null(self._asked.as_if))
         keeper.is_wanted = self._asked.what_if
         self._log = self._recording.enter_context(
@@ -157,7 +157,7 @@ class Counting:
             return str(error)
         return ""
 
-    def _show_live(self, observation: Observation) -> None:
+    def _show_live(self, observation: InFlightCompile) -> None:
         compiled = to_compile(observation, redact=self._asked.redact)
         why = [c for c in compiled.causes if c.kind != Kind.FIRST_CALL]
         if why and not compiled.from_disk:

@@ -21,7 +21,7 @@ from jitcount._show.stderr import Beside
 from jitcount._text import one_line
 
 if TYPE_CHECKING:
-    from jitcount._observe.in_flight import Observation
+    from jitcount._observe.in_flight import InFlightCompile
 
 # Of what `multiprocessing` finishes, the highest comes first; nobody else is so low.
 _LAST = -1_000_000
@@ -35,13 +35,13 @@ class Summary:
         self._log = CompileLog()
         self._first_process = os.getpid()
         self._is_told = False
-        self._listener = self._hear  # one object: a bound method is a new one each time
-        registry.listen(self._listener)
+        self._listening = registry.listening(self._hear)
+        self._listening.__enter__()  # until the process ends
         self._tell_at_the_end_of_a_child()
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._begin_in_a_fork)
 
-    def _hear(self, seen: Observation) -> None:
+    def _hear(self, seen: InFlightCompile) -> None:
         self._log.add(seen)
 
     def _begin_in_a_fork(self) -> None:

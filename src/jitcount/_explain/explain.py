@@ -23,7 +23,7 @@ from jitcount._observe.values import signature_of
 
 if TYPE_CHECKING:
     from jitcount._explain.causes import AnyCause
-    from jitcount._observe.in_flight import Observation
+    from jitcount._observe.in_flight import InFlightCompile
     from jitcount._observe.program import Program
     from jitcount._profile.result import Profile
     from jitcount._targets.result import OnTarget
@@ -32,7 +32,7 @@ _logger = logging.getLogger("jitcount")
 
 
 def to_compile(
-    seen: Observation, on: dict[str, OnTarget] | None = None, *, redact: bool = False
+    seen: InFlightCompile, on: dict[str, OnTarget] | None = None, *, redact: bool = False
 ) -> Compile:
     """Write out what was seen, with what the compilers of some targets say of it.
 
@@ -46,7 +46,7 @@ def to_compile(
         causes = tuple(map(redacted, causes))
     return Compile(
         function=seen.function,
-        signature=signature_of(seen.avals),
+        signature=signature_of(seen.avals or ()),
         platform=seen.platform,
         call_site=seen.sites.user,
         via=seen.sites.via,
@@ -64,7 +64,7 @@ def to_compile(
     )
 
 
-def _profile(seen: Observation) -> Profile | None:
+def _profile(seen: InFlightCompile) -> Profile | None:
     if seen.profile is None:
         return None
     try:
@@ -83,7 +83,7 @@ def _profile(seen: Observation) -> Profile | None:
         return None
 
 
-def _causes(seen: Observation) -> tuple[AnyCause, ...]:
+def _causes(seen: InFlightCompile) -> tuple[AnyCause, ...]:
     if seen.program is None:
         return (Unknown("", "JAX's frames could not be read"),)
     if seen.earlier is None:

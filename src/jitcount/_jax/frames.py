@@ -83,8 +83,8 @@ class Call(msgspec.Struct, frozen=True):
     """Where the function stands, as the jaxpr knows it; without a call."""
 
 
-class Executable(msgspec.Struct, frozen=True):
-    """What JAX's frames say of what XLA makes of a program."""
+class CompilingFrame(msgspec.Struct, frozen=True):
+    """What JAX's frames say of the program that XLA is about to compile."""
 
     kept_avals: Sequence[Any] | None = None
     """Of the arguments that the program uses, as in JAX's own line "Compiling ..."."""
@@ -94,11 +94,11 @@ class Executable(msgspec.Struct, frozen=True):
     """What is compiled: the same object that a lowering has made."""
 
 
-class Lowered(msgspec.Struct, frozen=True):
+class LoweringFrame(msgspec.Struct, frozen=True):
     """What JAX's frames say of a lowering that has just ended."""
 
     kept_avals: Sequence[Any] | None = None
-    """As in `Executable`; without them JAX's line stands in."""
+    """As in `CompilingFrame`; without them JAX's line stands in."""
 
     module: Callable[[], object] | None = None
     """A weak reference to what was made."""
@@ -148,19 +148,19 @@ def _arrays(local: dict[str, Any], avals: Sequence[Any] | None) -> Sequence[Any]
     return arrays if avals is not None and len(arrays) == len(avals) else ()
 
 
-def read_executable(frame: FrameType | None) -> Executable:
+def read_executable(frame: FrameType | None) -> CompilingFrame:
     """Read the executable that is made just now."""
     local = _locals_near(frame, "from_hlo")
     devices, module = local.get("device_list"), local.get("hlo")
-    return Executable(local.get("global_in_avals"), _platform(devices), module)
+    return CompilingFrame(local.get("global_in_avals"), _platform(devices), module)
 
 
-def read_lowered(frame: FrameType | None) -> Lowered:
+def read_lowered(frame: FrameType | None) -> LoweringFrame:
     """Read what JAX has just lowered."""
     local = _locals_near(frame, _LOWERS)
     module = getattr(local.get("lowering_result"), "module", None)
     made = None if module is None else weakref.ref(module)
-    return Lowered(local.get("in_avals"), made, is_small(local.get("closed_jaxpr")))
+    return LoweringFrame(local.get("in_avals"), made, is_small(local.get("closed_jaxpr")))
 
 
 def tells_lowered_avals(frame: FrameType | None) -> bool:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-class Lines:
+class LogLines:
     """The lines of one logger, told to `on_line` in the thread that logs, while they are heard.
 
     Args:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from jitcount._observe.call_site import CallSite
-    from jitcount._observe.in_flight import Measured
+    from jitcount._observe.measuring import LazyMeasure
 
 
 class Parameter(msgspec.Struct, frozen=True, gc=False):
@@ -76,7 +76,7 @@ class Program:
     times_cleared: int | None = field(default_factory=times_cleared)
     """How often JAX's caches had been cleared; None where that cannot be told."""
 
-    measured: Measured | None = None
+    measured: LazyMeasure | None = None
     """What XLA was handed, where that was looked at."""
 
     is_known: bool = True

@@ -44,7 +44,7 @@ def profile_of(  # noqa: PLR0913 (keywords, each of its own)
     Where a library jits its own function, no line of the user's is inside of the program: then it
     is the line that called, `call_site`.
     """
-    if not isinstance(draft, Draft):  # a guard asks before XLA has begun
+    if not isinstance(draft, Draft) or not draft.is_complete:  # a guard asks before XLA begins
         return None
     draft.read()
     if owner_of(call_site.file) == "user":

@@ -54,6 +54,9 @@ class Draft:
     loops: tuple[Loop, ...] = ()
     notes: list[str] = field(default_factory=list)
     unread: list[Unread] = field(default_factory=list)
+    is_complete: bool = True
+    """False while the compile is in flight: then there is no profile to read yet."""
+
     _reading: threading.RLock = field(default_factory=threading.RLock)
 
     def read_later(self, size: int, read: Callable[[Draft], None], otherwise: str) -> None:

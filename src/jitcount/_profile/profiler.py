@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -35,138 +35,145 @@ _logger = logging.getLogger("jitcount")
 AT_ONCE = "another program was compiled at the same time: the compiler's time is not told apart"
 
 
-@dataclass(slots=True)
-class _Lowered:
-    """What is known of a program before it is compiled."""
+@dataclass(slots=True, eq=False)
+class CompileProfile(Draft):
+    """The profile of one compile while it is in flight; called in the thread that compiles."""
 
-    draft: Draft
-    deep: DeepStacks
+    is_complete: bool = False
+    profiler: Profiler | None = None
+    """Who watches XLA for it; None once the compile has ended."""
+
+    deep: DeepStacks = field(default_factory=DeepStacks)
     reader: threading.Thread | None = None
     """Reads the program while XLA compiles it."""
 
-    def is_read(self) -> None:
-        """Wait until it has been read."""
+    is_watched: bool = False
+    """It was in flight when XLA began, whether XLA could be watched or not."""
+
+    session: Any = None
+    """JAX's profiler session that watches XLA, until XLA has ended."""
+
+    not_watched: str = ""
+    """Why XLA was not watched, or what was seen is not to be believed."""
+
+    def end_lowering(self, frame: FrameType) -> None:
+        """A program was lowered: look at it while JAX holds it."""
+        jaxpr, text = _jax.lowered_jaxpr(frame), _jax.lowered_text(frame)
+        # XLA compiles meanwhile, and does not need the interpreter.
+        self.reader = threading.Thread(
+            target=self._look_at, args=(jaxpr,), name="jitcount reader", daemon=True
+        )
+        self.reader.start()
+        read = partial(look_at_lowered, deep=self.deep, text=text)
+        self.read_later(len(text), read, "its operations are not known")
+        if NOT_LOWERED in self.notes:
+            self.notes.remove(NOT_LOWERED)
+
+    def _look_at(self, jaxpr: Any) -> None:
+        """Look at a program as JAX traced it, which is not kept."""
+        if jaxpr is None:
+            self.notes.append("JAX's frames do not show the jaxpr")
+            return
+        try:
+            found = list(equations(jaxpr))
+            for stack in as_written(each.stack for each in found):
+                self.deep.add(stack)
+            self.jaxpr = _origins(found)
+            look_for_loops(self, jaxpr)
+        except Exception as error:  # observing must never fail the user's program
+            _logger.debug("could not look at a jaxpr", exc_info=True)
+            self.notes.append(f"{NO_LOOPS}: {type(error).__name__}: {error}")
+
+    def begin_compile(self, _frame: FrameType) -> None:
+        """XLA begins: watch it, unless another compile is in flight."""
+        if self.profiler is not None:
+            self.profiler.begin_watching(self)
+
+    def end_compile(self, frame: FrameType) -> None:
+        """XLA has ended, successfully or not."""
+        profiler, self.profiler = self.profiler, None
+        events = b"" if profiler is None else profiler.end_watching(self)
         if self.reader is not None:
             self.reader.join()
             self.reader = None
-
-
-def _look_at(lowered: _Lowered, jaxpr: Any) -> None:
-    """Look at a program as JAX traced it, which is not kept."""
-    draft = lowered.draft
-    if jaxpr is None:
-        draft.notes.append("JAX's frames do not show the jaxpr")
-        return
-    try:
-        found = list(equations(jaxpr))
-        for stack in as_written(each.stack for each in found):
-            lowered.deep.add(stack)
-        draft.jaxpr = _origins(found)
-        look_for_loops(draft, jaxpr)
-    except Exception as error:  # observing must never fail the user's program
-        _logger.debug("could not look at a jaxpr", exc_info=True)
-        draft.notes.append(f"{NO_LOOPS}: {type(error).__name__}: {error}")
-
-
-@dataclass(slots=True)
-class _Watched:
-    """A compile that is under way."""
-
-    session: Any = None
-    reason: str = ""
-    """Why it is not watched, or not to be believed."""
+        self.is_complete = True
+        if not self.is_watched:  # no profile was wanted yet when XLA began
+            return
+        executable = _jax.compiled_executable(frame)
+        if executable is not None:
+            made = Executable.of(executable, events)
+            read = partial(look_at_executable, deep=self.deep, made=made)
+            self.read_later(made.size, read, "what XLA made of it is not known")
+        if self.not_watched:
+            self.notes.append(self.not_watched)
+        waiting.add(self)
 
 
 class Profiler:
-    """Called by `observe` in the thread that compiles."""
+    """Samples traces, and watches XLA, one compile at a time; one for the process."""
 
     def __init__(self) -> None:
         self._sampler = Sampler()
-        self._under_way: list[_Watched] = []
+        self._in_flight: list[CompileProfile] = []
         self._changing = threading.RLock()
 
     def begin_trace(self) -> None:
         """A trace begins, perhaps within another."""
         self._sampler.begin()
 
-    def end_trace(self) -> dict[Origin, float]:
-        """The innermost trace has ended: seconds by where they were spent."""
+    def end_trace(self) -> CompileProfile:
+        """The innermost trace has ended: the profile begins with where its seconds were spent."""
         found: dict[Origin, float] = {}
         for stack, seconds in self._sampler.end().items():
             origin = origin_of(stack)
             found[origin] = found.get(origin, 0.0) + seconds
-        return found
+        return CompileProfile(profiler=self, trace=found)
 
-    def end_lowering(self, traced: dict[Origin, float] | None, frame: FrameType) -> _Lowered:
-        """A program was lowered: look at it while JAX holds it."""
-        lowered = _Lowered(Draft(trace=traced or {}), DeepStacks())
-        jaxpr, text = _jax.lowered_jaxpr(frame), _jax.lowered_text(frame)
-        # XLA compiles meanwhile, and does not need the interpreter.
-        lowered.reader = threading.Thread(
-            target=_look_at, args=(lowered, jaxpr), name="jitcount reader", daemon=True
-        )
-        lowered.reader.start()
-        read = partial(look_at_lowered, deep=lowered.deep, text=text)
-        lowered.draft.read_later(len(text), read, "its operations are not known")
-        return lowered
+    def begin_untraced(self) -> CompileProfile:
+        """The profile of a program that was traced and lowered before the block began."""
+        return CompileProfile(profiler=self, notes=[NOT_LOWERED])
 
-    def begin_compile(self, _frame: FrameType) -> _Watched:
-        """XLA begins: watch it, unless another compile is under way."""
-        begun = _Watched()
+    def begin_watching(self, profile: CompileProfile) -> None:
+        """Let JAX's profiler watch XLA; it cannot tell two compiles at the same time apart."""
+        profile.is_watched = True
         with self._changing:
-            if self._under_way:
-                begun.reason = AT_ONCE
-                for each in self._under_way:
-                    each.reason = each.reason or AT_ONCE
+            if self._in_flight:
+                profile.not_watched = AT_ONCE
+                for each in self._in_flight:
+                    each.not_watched = each.not_watched or AT_ONCE
             else:
                 try:
-                    begun.session = _jax.watch()
+                    profile.session = _jax.watch()
                 except _jax.NotWatchedError as error:
-                    begun.reason = str(error)
-            self._under_way.append(begun)
-        return begun
+                    profile.not_watched = str(error)
+            self._in_flight.append(profile)
 
-    def end_compile(
-        self, lowered: _Lowered | None, begun: _Watched | None, frame: FrameType
-    ) -> Draft:
-        """XLA has ended, well or not."""
-        lowered = lowered or _Lowered(Draft(notes=[NOT_LOWERED]), DeepStacks())
-        if begun is None:  # a profile was not yet wanted when it began
-            lowered.is_read()
-            return lowered.draft
+    def end_watching(self, profile: CompileProfile) -> bytes:
+        """Stop watching XLA: what the compiler did, as JAX's profiler wrote it down."""
         with self._changing:
-            if begun in self._under_way:
-                self._under_way.remove(begun)
-            seen = self._seen(begun)
-        lowered.is_read()
-        executable = _jax.compiled_executable(frame)
-        if executable is not None:
-            made = Executable.of(executable, seen)
-            read = partial(look_at_executable, deep=lowered.deep, made=made)
-            lowered.draft.read_later(made.size, read, "what XLA made of it is not known")
-        if begun.reason:
-            lowered.draft.notes.append(begun.reason)
-        waiting.add(lowered.draft)
-        return lowered.draft
+            if profile in self._in_flight:
+                self._in_flight.remove(profile)
+            return _end_session(profile)
 
-    @staticmethod
-    def _seen(begun: _Watched) -> bytes:
-        if begun.session is None:
-            return b""
-        try:
-            seen = _jax.watched(begun.session)
-        except _jax.NotWatchedError as error:
-            begun.reason = str(error)
-            return b""
-        return b"" if begun.reason else seen
-
-    def rest(self) -> None:
-        """No profile is wanted for now."""
+    def stop(self) -> None:
+        """No profile is wanted any more: end the sessions of compiles that are in flight."""
         self._sampler.rest()
         with self._changing:
-            for each in self._under_way:
-                self._seen(each)
-            self._under_way.clear()
+            for each in self._in_flight:
+                _end_session(each)
+            self._in_flight.clear()
+
+
+def _end_session(profile: CompileProfile) -> bytes:
+    session, profile.session = profile.session, None
+    if session is None:
+        return b""
+    try:
+        seen = _jax.watched(session)
+    except _jax.NotWatchedError as error:
+        profile.not_watched = str(error)
+        return b""
+    return b"" if profile.not_watched else seen
 
 
 NOT_LOWERED = "it was lowered before the block began: nothing is known of its tracing"

@@ -13,6 +13,7 @@ Before the tests have imported JAX there is nothing to hear, and nothing to clea
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pytest
@@ -22,16 +23,16 @@ from jitcount._after_jax import after_import_of_jax, forget
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Generator, Iterable
 
-    from jitcount._observe.in_flight import Observation
+    from jitcount._observe.in_flight import InFlightCompile
     from jitcount._observe.program import Program
-    from jitcount._registry import Excuse, Registry
+    from jitcount._registry import ExemptFromGuards, Registry
 
     Warmups = list[tuple["Key", Program]]
 
 Key: TypeAlias = tuple[object, ...]
 
 
-def key_of(seen: Observation) -> Key | None:
+def key_of(seen: InFlightCompile) -> Key | None:
     """The same for a program that is compiled again after a clear; None where that is not known.
 
     A call of a jitted function is known by its description: a new lambda of the same text is
@@ -74,39 +75,39 @@ class Isolation:
         self._own: frozenset[Key] = frozenset()
         """What they have compiled, once the test itself begins, if it holds a count."""
 
-        self._repeats: list[Observation] = []
+        self._repeats: list[InFlightCompile] = []
         self._is_setting_up = False
         self._is_narrow = False
         """The history holds less than the fixtures that are there have compiled."""
 
-        self._listener = self._hear  # one object: a bound method is a new one each time
+        self._listening = contextlib.ExitStack()
         self._waiting = self._begin
-        self._hub: Registry | None = None
-        self._excuse_before: Excuse | None = None
+        self._registry: Registry | None = None
+        self._exempt_before: ExemptFromGuards | None = None
         after_import_of_jax(self._waiting)
 
     def _begin(self) -> None:
         from jitcount._registry import registry  # noqa: PLC0415 (it needs JAX)
 
-        self._hub = registry
-        self._excuse_before = registry.excuse
-        registry.listen(self._listener)
-        registry.excuse = self._excuses
+        self._registry = registry
+        self._exempt_before = registry.exempt_from_guards
+        self._listening.enter_context(registry.listening(self._hear))
+        registry.exempt_from_guards = self._is_exempt
 
     def pytest_unconfigure(self) -> None:
         """Leave no listener behind."""
         forget(self._waiting)
-        if self._hub is not None:
-            self._hub.forget(self._listener)
-            self._hub.excuse = self._excuse_before
+        if self._registry is not None:
+            self._listening.close()
+            self._registry.exempt_from_guards = self._exempt_before
 
     # --- What is compiled -------------------------------------------------------------------------
 
-    def is_repeat(self, seen: Observation) -> bool:
+    def is_repeat(self, seen: InFlightCompile) -> bool:
         """Whether a test's own fixture has compiled it, and it was cleared here since."""
         return any(repeat is seen for repeat in self._repeats)
 
-    def _hear(self, seen: Observation) -> None:
+    def _hear(self, seen: InFlightCompile) -> None:
         key = key_of(seen)
         if key in self._own and key not in self._cached:
             self._repeats.append(seen)
@@ -115,7 +116,7 @@ class Isolation:
             for warmups in self._at_work:
                 warmups.append((key, seen.program))
 
-    def _excuses(self, seen: Observation) -> bool:
+    def _is_exempt(self, seen: InFlightCompile) -> bool:
         """Let no guard refuse, in whichever test, what is gone from the caches because of us."""
         key = key_of(seen)
         if key is None or key in self._cached:
@@ -138,7 +139,7 @@ class Isolation:
 
     def _clear_unless_only(self, names: Collection[str]) -> None:
         """Clear what anything but these fixtures has compiled, and with it all."""
-        if self._hub is None:
+        if self._registry is None:
             return
         import jax  # noqa: PLC0415 (it is there)
 
@@ -186,12 +187,12 @@ class Isolation:
             own = self._compiled_by(self._names)
             self._own = frozenset(key for key, _ in own)
             self._narrow_history(own)
-        elif self._is_narrow and self._hub is not None:
+        elif self._is_narrow and self._registry is not None:
             for _, program in self._compiled_by_all():
-                self._hub.history.add(program)
+                self._registry.history.add(program)
             self._is_narrow = False
 
     def _narrow_history(self, warmups: Warmups) -> None:
-        if self._hub is not None:
-            self._hub.new_history(program for _, program in warmups)
+        if self._registry is not None:
+            self._registry.new_history(program for _, program in warmups)
             self._is_narrow = True

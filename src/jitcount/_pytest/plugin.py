@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from jitcount._explain.compile import Compile
-    from jitcount._observe.in_flight import Observation
+    from jitcount._observe.in_flight import InFlightCompile
 
 
 class Refused(NamedTuple):
@@ -83,16 +83,14 @@ def _begin_to_count(item: pytest.Item, counting: contextlib.ExitStack) -> None:
     log, repeats = log_of(item), item.stash[_REPEATS]
     isolation = item.config.pluginmanager.get_plugin("jitcount-isolation")
 
-    def listener(seen: Observation) -> None:
+    def listener(seen: InFlightCompile) -> None:
         is_repeat = isolation is not None and isolation.is_repeat(seen)
         (repeats if is_repeat else log).add(seen)
 
     run = item.config.pluginmanager.get_plugin("jitcount-run")
     if run is not None and run.holds_operations:  # where they come from is asked when they grow
-        registry.profile()
-        counting.callback(registry.stop_profiling)
-    counting.callback(registry.forget, listener)
-    registry.listen(listener)
+        counting.enter_context(registry.profiling())
+    counting.enter_context(registry.listening(listener))
     if targets := item.config.getoption("jitcount_targets"):
         from jitcount._record.record import record  # noqa: PLC0415 (the same)
 

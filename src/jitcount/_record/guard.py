@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from jitcount._explain.explain import to_compile
 from jitcount._observe.functions import describe_function
-from jitcount._record.open_blocks import Entered
+from jitcount._record.open_blocks import OpenBlocks
 from jitcount._record.resumable import awaited, in_steps
 from jitcount._registry import registry
 from jitcount._text import encode_safely, escape_control_chars
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from jitcount._explain.causes import Cause
     from jitcount._explain.compile import Compile
-    from jitcount._observe.in_flight import Observation
+    from jitcount._observe.in_flight import InFlightCompile
 
 Body = TypeVar("Body", bound="Callable[..., Any]")
 
@@ -95,12 +95,12 @@ class max_compiles:  # noqa: N801 (reads as a verb, like `record`)
     ) -> None:
         _require_count(limit)
         self._rule = _Rule(limit, _name_of(function), this_thread_only)
-        self._blocks: Entered[_Block] = Entered()
+        self._blocks: OpenBlocks[contextlib.ExitStack] = OpenBlocks()
 
     def __enter__(self) -> None:
-        block = _Block(self._rule)
-        self._blocks.add(block)
-        registry.guard(block)
+        guarding = contextlib.ExitStack()
+        self._blocks.add(guarding)
+        guarding.enter_context(registry.guarding(_Block(self._rule)))
 
     def __exit__(
         self,
@@ -108,7 +108,7 @@ class max_compiles:  # noqa: N801 (reads as a verb, like `record`)
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        registry.unguard(self._blocks.take())
+        self._blocks.take().close()
 
     def __call__(self, body: Body) -> Body:
         """Guard each call of a function."""
@@ -126,11 +126,8 @@ class max_compiles:  # noqa: N801 (reads as a verb, like `record`)
     @contextlib.contextmanager
     def _run(self) -> Iterator[_Run]:
         run = _Run(self._rule)
-        registry.guard(run)
-        try:
+        with registry.guarding(run):
             yield run
-        finally:
-            registry.unguard(run)
 
 
 class freeze(max_compiles):  # noqa: N801 (the same)
@@ -176,7 +173,7 @@ class _Block:
         self._count = 0
         self._thread = threading.get_ident()
 
-    def check(self, observation: Observation) -> None:
+    def check(self, observation: InFlightCompile) -> None:
         """Raise `RecompileError` at one compile too many."""
         if self._concerns(observation) and self._count >= self._rule.limit:
             compiled = to_compile(observation)
@@ -186,12 +183,12 @@ class _Block:
             message = "\n".join(map(escape_control_chars, [headline, *compiled.reasons()]))
             raise RecompileError(message, compiled)
 
-    def count(self, observation: Observation) -> None:
+    def count(self, observation: InFlightCompile) -> None:
         """Count a compile that no guard refused."""
         if self._concerns(observation):
             self._count += 1
 
-    def _concerns(self, observation: Observation) -> bool:
+    def _concerns(self, observation: InFlightCompile) -> bool:
         if self._rule.this_thread_only and threading.get_ident() != self._thread:
             return False
         return self._rule.function in {None, observation.function}
@@ -230,7 +227,7 @@ class _Run(_Block):
         finally:
             self._is_waiting = False
 
-    def _concerns(self, observation: Observation) -> bool:
+    def _concerns(self, observation: InFlightCompile) -> bool:
         is_inside = self._is_in_a_step or self._number in _inside_of.get()
         if self._is_waiting and threading.get_ident() != self._thread:
             is_inside = True  # a pool's thread (`run_in_executor`) knows not for whom it works

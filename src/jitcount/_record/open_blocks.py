@@ -1,4 +1,7 @@
-"""What one object has open where it is entered several times: nested, in threads, in tasks."""
+"""Keeps apart the with-statements of one object that is entered several times.
+
+They may be nested, or open in several threads or tasks at once.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +18,12 @@ _numbers = itertools.count(1)
 _open: ContextVar[tuple[int, ...]] = ContextVar("jitcount_open", default=())
 
 
-class Entered(Generic[Entry]):
-    """For each with-statement that an object is in, what it has opened there.
+class OpenBlocks(Generic[Entry]):
+    """A stack of open with-statements for each thread or task, with what each has opened.
 
-    >>> entered = Entered()
-    >>> entered.add("outer"); entered.add("inner")
-    >>> entered.take(), entered.take()
+    >>> blocks = OpenBlocks()
+    >>> blocks.add("outer"); blocks.add("inner")
+    >>> blocks.take(), blocks.take()
     ('inner', 'outer')
     """
 
@@ -34,7 +37,9 @@ class Entered(Generic[Entry]):
         _open.set((*_open.get(), number))
 
     def take(self) -> Entry:
-        """It ends: the innermost of this thread or task; the latest, where that is another one's.
+        """A with-statement ends: return what it had opened.
+
+        It is the innermost of this thread or task; the latest, where that belongs to another one.
 
         Raises:
             RuntimeError: none has begun.

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from jitcount._record.log import CompileLog
-from jitcount._record.open_blocks import Entered
+from jitcount._record.open_blocks import OpenBlocks
 from jitcount._registry import registry
 from jitcount._targets.installed import require_installed
 from jitcount._targets.names import parse
@@ -17,9 +18,11 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from jitcount._explain.compile import Compile
-    from jitcount._observe.in_flight import Observation
+    from jitcount._observe.in_flight import InFlightCompile
     from jitcount._targets.names import Target
     from jitcount._targets.session import Session
+
+_logger = logging.getLogger("jitcount")
 
 
 class record:  # noqa: N801 (reads as a verb where it is used, like `open`)
@@ -80,33 +83,37 @@ class record:  # noqa: N801 (reads as a verb where it is used, like `open`)
         self._redact = redact
         self._profile = profile
         self._on_compile = on_compile
-        self._open: Entered[tuple[Callable[[Observation], None], Session | None]] = Entered()
+        self._open: OpenBlocks[_Block] = OpenBlocks()
 
     def __enter__(self) -> CompileLog:
         if self._profile:
             registry.load_profiler()
-        session = None
-        if self._targets:
-            # Compilers in processes of their own, and profiles from there: not for those without.
-            from jitcount._targets.session import Session  # noqa: PLC0415
-
-            session = Session(
-                self._targets,
-                keep_hlo=self._keep_hlo,
-                timeout=self._timeout,
-                profile=self._profile,
-            )
-            session.begin()
-            registry.supply(session.taker)
+        session = self._begin_session() if self._targets else None
         log = CompileLog(session, redact=self._redact)
-        listener: Callable[[Observation], None] = log.add  # a bound method is a new one each time
+        listener: Callable[[InFlightCompile], None] = log.add
         if self._on_compile is not None:
-            listener = Telling(log, self._on_compile)
-        self._open.add((listener, session))
-        if self._profile:  # before a compile is heard of that it could miss
-            registry.profile()
-        registry.listen(listener)
+            listener = OnCompileCallback(log, self._on_compile)
+        recording = contextlib.ExitStack()
+        self._open.add(_Block(recording, session))
+        if session is not None:
+            recording.enter_context(registry.consuming_programs(session.take))
+        if self._profile:  # before a compile is reported that it could miss
+            recording.enter_context(registry.profiling())
+        recording.enter_context(registry.listening(listener))
         return log
+
+    def _begin_session(self) -> Session:
+        # Compilers in processes of their own, and profiles from there: not for those without.
+        from jitcount._targets.session import Session  # noqa: PLC0415
+
+        session = Session(
+            self._targets,
+            keep_hlo=self._keep_hlo,
+            timeout=self._timeout,
+            profile=self._profile,
+        )
+        session.begin()
+        return session
 
     def __exit__(
         self,
@@ -114,14 +121,10 @@ class record:  # noqa: N801 (reads as a verb where it is used, like `open`)
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        listener, session = self._open.take()
-        registry.forget(listener)
-        if self._profile:
-            registry.stop_profiling()
-        if session is None:
-            return
-        registry.stop_supplying(session.taker)
-        if session.is_forked():
+        block = self._open.take()
+        block.recording.close()
+        session = block.session
+        if session is None or session.is_forked():
             return
         if isinstance(error, KeyboardInterrupt):
             session.stop()
@@ -152,33 +155,38 @@ def _known(names: Sequence[str]) -> tuple[Target, ...]:
     return found
 
 
-# --- ``record(on_compile=f)``: a function of the user's that is given each compile as it is mad
+class _Block(NamedTuple):
+    """What one with-statement has open."""
+
+    recording: contextlib.ExitStack
+    session: Session | None
 
 
-_logger = logging.getLogger("jitcount")
+class _ThreadState(threading.local):
+    is_calling_back: bool = False
 
 
-class _Thread(threading.local):
-    is_telling: bool = False
+class OnCompileCallback:
+    """The listener of ``record(on_compile=f)``: fills a log, and calls `f` with each compile.
 
-
-class Telling:
-    """A listener that fills a log, and tells of each compile, in the thread that compiles."""
+    `f` is called in the thread that compiles, as soon as XLA is done. What it compiles itself is in
+    the log, and it is not called for that.
+    """
 
     def __init__(self, log: CompileLog, on_compile: Callable[[Compile], object]) -> None:
         self._log = log
         self._on_compile = on_compile
-        self._thread = _Thread()
+        self._thread = _ThreadState()
         self._has_failed = False
 
-    def __call__(self, observation: Observation) -> None:
-        """Take one more; what the user's function compiles itself is in the log, and not told."""
-        self._log.add(observation)
-        if self._thread.is_telling:
+    def __call__(self, compiled: InFlightCompile) -> None:
+        """Add one compile, and call back."""
+        self._log.add(compiled)
+        if self._thread.is_calling_back:
             return
-        self._thread.is_telling = True
+        self._thread.is_calling_back = True
         try:
-            self._on_compile(self._log.written(observation))
+            self._on_compile(self._log.written(compiled))
         except KeyboardInterrupt:  # Ctrl-C is for the program
             raise
         except BaseException:  # whatever it is: it is not the program's
@@ -186,4 +194,4 @@ class Telling:
                 self._has_failed = True
                 _logger.warning("on_compile raised; this is said once", exc_info=True)
         finally:
-            self._thread.is_telling = False
+            self._thread.is_calling_back = False

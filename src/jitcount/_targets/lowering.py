@@ -17,7 +17,7 @@ from jitcount._observe.muting import muted
 from jitcount._targets.result import LeftOut
 
 if TYPE_CHECKING:
-    from jitcount._observe.in_flight import Portable
+    from jitcount._observe.in_flight import LoweredProgram
 
 
 class NotPortableError(Exception):
@@ -53,7 +53,7 @@ class CompileRequest:
 
 
 def lower_for_target(
-    portable: Portable, platform: str, *, keep_places: bool = False
+    lowered_program: LoweredProgram, platform: str, *, keep_places: bool = False
 ) -> CompileRequest:
     """Lower a program for a platform; observe hears nothing of that.
 
@@ -63,9 +63,9 @@ def lower_for_target(
     Raises:
         NotPortableError: the reason why that cannot be.
     """
-    if portable.reason:
-        raise NotPortableError(f"not carried over: {portable.reason}")
-    lowering, compilation = portable.lowering, portable.compilation
+    if lowered_program.reason:
+        raise NotPortableError(f"not carried over: {lowered_program.reason}")
+    lowering, compilation = lowered_program.lowering, lowered_program.compilation
     if compilation is None:
         raise NotPortableError(
             "not carried over: JAX's frames do not show how it is compiled, as under jax.pmap"

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from jitcount._observe.in_flight import Portable
+from jitcount._observe.in_flight import LoweredProgram
 from jitcount._targets.compilers import STOPPED, Job, compilers, failed
 from jitcount._targets.lowering import CompileRequest, NotPortableError, lower_for_target
 from jitcount._targets.result import OnTarget
@@ -40,7 +40,7 @@ _ENOUGH = 256 << 20
 class _Awaited:
     """A program that JAX compiles for this machine, and what the targets will say of it."""
 
-    portable: Portable | None
+    lowered_program: LoweredProgram | None
     """Until it has been carried."""
 
     results: Results = field(default_factory=dict)
@@ -86,17 +86,17 @@ class Session:
             compilers().get_ready(target)
         threading.Thread(target=self._carry_all, name="jitcount carrier", daemon=True).start()
 
-    def take(self, portable: Portable) -> None:
+    def take(self, lowered_program: LoweredProgram) -> None:
         """Take one more program, in the thread in which JAX is about to compile it."""
         if self.is_forked():  # the carrier stayed with the parent, maybe with the lock in its hands
             return
-        program = _Awaited(_without_modules(portable))
+        program = _Awaited(_without_modules(lowered_program))
         with self._changed:
             self._results.append(program.results)
-            self._taken[id(portable)] = program.results
+            self._taken[id(lowered_program)] = program.results
         self._programs.put(program)
 
-    def results_of(self, portable: Portable | None) -> Results:
+    def results_of(self, lowered_program: LoweredProgram | None) -> Results:
         """The results of a program that JAX has compiled, for the log; the compilers fill them.
 
         A program that was not taken, because the block began in the midst of its compile, has that
@@ -105,10 +105,12 @@ class Session:
         if self.is_forked():
             return {}
         with self._changed:
-            if portable is None or id(portable) not in self._taken:
-                portable = Portable(reason="the block began while it was being compiled")
-                self.take(portable)
-            return self._taken.pop(id(portable))
+            if lowered_program is None or id(lowered_program) not in self._taken:
+                lowered_program = LoweredProgram(
+                    reason="the block began while it was being compiled"
+                )
+                self.take(lowered_program)
+            return self._taken.pop(id(lowered_program))
 
     def is_forked(self) -> bool:
         """Whether this is a child of the process that has the compilers: nothing comes here."""
@@ -169,12 +171,14 @@ class Session:
 
     def _carry(self, program: _Awaited) -> None:
         """Lower one program for each platform, and hand it on."""
-        portable, program.portable = program.portable or Portable(), None
+        lowered_program, program.lowered_program = program.lowered_program or LoweredProgram(), None
         carried: dict[str, CompileRequest | str] = {}
         for target in self._targets:
             try:
                 if target.platform not in carried:
-                    carried[target.platform] = self._cargo_or_reason(portable, target.platform)
+                    carried[target.platform] = self._cargo_or_reason(
+                        lowered_program, target.platform
+                    )
                 cargo_or_reason = carried[target.platform]
                 if isinstance(cargo_or_reason, CompileRequest):
                     program.left_out = cargo_or_reason.left_out
@@ -187,14 +191,16 @@ class Session:
                 self._give(program, OnTarget(target=target.name, error=reason))
                 self._changed.notify_all()
 
-    def _cargo_or_reason(self, portable: Portable, platform: str) -> CompileRequest | str:
+    def _cargo_or_reason(
+        self, lowered_program: LoweredProgram, platform: str
+    ) -> CompileRequest | str:
         try:
-            request = lower_for_target(portable, platform, keep_places=self._profile)
+            request = lower_for_target(lowered_program, platform, keep_places=self._profile)
         except NotPortableError as error:
             return str(error)
-        if not self._profile or portable.lowering is None:
+        if not self._profile or lowered_program.lowering is None:
             return request
-        return replace(request, stacks=plain_stacks(portable.lowering.jaxpr))
+        return replace(request, stacks=plain_stacks(lowered_program.lowering.jaxpr))
 
     def _submit(self, program: _Awaited, target: Target, request: CompileRequest) -> None:
         """Hand a request to the compilers, unless this session has done so with the same one."""
@@ -251,11 +257,11 @@ def _new_queue() -> SimpleQueue[_Awaited | None]:
     return queue.SimpleQueue()
 
 
-def _without_modules(portable: Portable) -> Portable:
+def _without_modules(lowered_program: LoweredProgram) -> LoweredProgram:
     """What carrying needs: JAX would let go of the modules, and of the constants in them."""
-    lowering, compilation = portable.lowering, portable.compilation
+    lowering, compilation = lowered_program.lowering, lowered_program.compilation
     return replace(
-        portable,
+        lowered_program,
         lowering=lowering and replace(lowering, module=None),
         compilation=compilation and replace(compilation, module=None),
     )

@@ -45,7 +45,7 @@ def heard() -> list[str]:
 def lines(logger: logging.Logger, heard: list[str]) -> Iterator[LogLines]:
     lines = LogLines(logger.name, lambda: None, lambda line: heard.append(line.getMessage()))
     yield lines
-    lines.hear(wanted=False)
+    lines.subscribe(wanted=False)
 
 
 def log_three(logger: logging.Logger) -> None:
@@ -57,7 +57,7 @@ def log_three(logger: logging.Logger) -> None:
 def test_all_lines_are_heard_and_only_those_go_on_that_would_have(
     lines: LogLines, logger: logging.Logger, heard: list[str], shown: list[str]
 ) -> None:
-    lines.hear(wanted=True)
+    lines.subscribe(wanted=True)
     log_three(logger)
     assert heard == ["debug", "info", "warning"]
     assert shown == ["warning"]
@@ -67,7 +67,7 @@ def test_a_level_of_the_loggers_own_counts(
     lines: LogLines, logger: logging.Logger, shown: list[str]
 ) -> None:
     logger.setLevel(logging.INFO)
-    lines.hear(wanted=True)
+    lines.subscribe(wanted=True)
     log_three(logger)
     assert shown == ["info", "warning"]
 
@@ -76,8 +76,8 @@ def test_nothing_is_heard_before_and_after(
     lines: LogLines, logger: logging.Logger, heard: list[str], shown: list[str]
 ) -> None:
     log_three(logger)
-    lines.hear(wanted=True)
-    lines.hear(wanted=False)
+    lines.subscribe(wanted=True)
+    lines.subscribe(wanted=False)
     log_three(logger)
     assert (heard, shown) == ([], ["warning", "warning"])
 
@@ -85,8 +85,8 @@ def test_nothing_is_heard_before_and_after(
 def test_hearing_twice_hears_each_line_once(
     lines: LogLines, logger: logging.Logger, heard: list[str]
 ) -> None:
-    lines.hear(wanted=True)
-    lines.hear(wanted=True)
+    lines.subscribe(wanted=True)
+    lines.subscribe(wanted=True)
     logger.warning("once")
     assert heard == ["once"]
 
@@ -94,11 +94,11 @@ def test_hearing_twice_hears_each_line_once(
 def test_a_logger_is_left_as_it_was_found(lines: LogLines, logger: logging.Logger) -> None:
     logger.setLevel(logging.ERROR)
     before = dict(vars(logger), _cache={})
-    lines.hear(wanted=True)
-    lines.hear(wanted=True)
+    lines.subscribe(wanted=True)
+    lines.subscribe(wanted=True)
     assert (logger.level, logger.filters, logger.handlers) == (logging.ERROR, [], [])
-    lines.hear(wanted=False)
-    lines.hear(wanted=False)
+    lines.subscribe(wanted=False)
+    lines.subscribe(wanted=False)
     assert dict(vars(logger), _cache={}) == before
 
 
@@ -107,7 +107,7 @@ def test_what_the_user_sets_while_lines_are_heard_holds_at_once_and_stays(
     lines: LogLines, logger: logging.Logger, heard: list[str], shown: list[str], level: int
 ) -> None:
     mine = Kept()
-    lines.hear(wanted=True)
+    lines.subscribe(wanted=True)
     logger.setLevel(level)
     logger.addHandler(mine)
     logger.addFilter(dropped := logging.Filter("another.logger"))
@@ -117,7 +117,7 @@ def test_what_the_user_sets_while_lines_are_heard_holds_at_once_and_stays(
     log_three(logger)
     assert (heard, shown) == (["debug", "info", "warning"] * 2, [])
     assert mine.texts == [t for t in heard[:3] if logging.getLevelName(t.upper()) >= level]
-    lines.hear(wanted=False)
+    lines.subscribe(wanted=False)
     assert (logger.level, logger.handlers, logger.propagate) == (level, [mine], False)
     logger.removeHandler(mine)
     logger.propagate = True
@@ -133,7 +133,7 @@ def test_a_line_that_is_not_wanted_reaches_no_filter_of_the_users(
         return True
 
     logger.addFilter(look)
-    lines.hear(wanted=True)
+    lines.subscribe(wanted=True)
     log_three(logger)
     logger.removeFilter(look)
     assert seen == ["warning"]
@@ -142,7 +142,7 @@ def test_a_line_that_is_not_wanted_reaches_no_filter_of_the_users(
 def test_one_who_hears_after_us_and_stays_longer_is_left_alone(
     lines: LogLines, logger: logging.Logger, heard: list[str], shown: list[str]
 ) -> None:
-    lines.hear(wanted=True)
+    lines.subscribe(wanted=True)
     ours = logger.handle
     theirs: list[str] = []
 
@@ -151,7 +151,7 @@ def test_one_who_hears_after_us_and_stays_longer_is_left_alone(
         ours(line)
 
     vars(logger)["handle"] = handle
-    lines.hear(wanted=False)
+    lines.subscribe(wanted=False)
     log_three(logger)
     assert (heard, shown, theirs) == ([], ["warning"], ["warning"])
     del vars(logger)["handle"]
@@ -162,8 +162,8 @@ def test_without_a_listener_no_line_is_made_but_it_is_told_that_one_was_asked_fo
 ) -> None:
     asked: list[int] = []
     lines = LogLines(logger.name, lambda: asked.append(1))
-    lines.hear(wanted=True)
+    lines.subscribe(wanted=True)
     assert not logger.isEnabledFor(logging.DEBUG)
     log_three(logger)
-    lines.hear(wanted=False)
+    lines.subscribe(wanted=False)
     assert (len(asked), shown) == (4, ["warning"])

@@ -13,7 +13,13 @@ import numpy as np
 import pytest
 
 import jitcount
-from jitcount._observe.safe_inspect import has, held, is_a, look, type_name
+from jitcount._observe.safe_inspect import (
+    instance_dict,
+    is_a,
+    safe_getattr,
+    safe_hasattr,
+    type_name,
+)
 from jitcount._registry import registry
 
 X, Y = np.ones(3, np.float32), np.ones(4, np.float32)
@@ -297,9 +303,21 @@ def test_values_that_are_equal_by_some_of_their_fields_are_the_same() -> None:
 def test_what_an_object_holds_is_found_without_asking_it() -> None:
     named = Pair(1, 2)
     one = Hostile(5)
-    assert (look(one, "value"), look(one, "method"), look(one, "other", 3)) == (5, None, 3)
-    assert (look(Slotted(7), "value"), look(named, "b"), look(len, "__name__")) == (7, 2, "len")
-    assert (held(one), held(3), type_name(one)) == ({"value": 5}, {}, "Hostile")
-    assert (has(one, "value"), has(one, "method"), has(one, "other")) == (True, True, False)
+    assert (
+        safe_getattr(one, "value"),
+        safe_getattr(one, "method"),
+        safe_getattr(one, "other", 3),
+    ) == (5, None, 3)
+    assert (
+        safe_getattr(Slotted(7), "value"),
+        safe_getattr(named, "b"),
+        safe_getattr(len, "__name__"),
+    ) == (7, 2, "len")
+    assert (instance_dict(one), instance_dict(3), type_name(one)) == ({"value": 5}, {}, "Hostile")
+    assert (
+        safe_hasattr(one, "value"),
+        safe_hasattr(one, "method"),
+        safe_hasattr(one, "other"),
+    ) == (True, True, False)
     assert is_a(np.float32(1), np.generic)
     assert not is_a(one, int, str)

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from jitcount._explain.causes import AnyCause
     from jitcount._observe.program import Program, Value
     from jitcount._observe.statics import Part
-    from jitcount._observe.surroundings import Options, Settings, Texts
+    from jitcount._observe.surroundings import Options, Settings, TokenisedDict
     from jitcount._observe.values import Placement
 
 
@@ -165,7 +165,7 @@ def _settings(before: Settings, after: Settings) -> Iterator[Setting]:
             yield Setting(name, old, new, name in blocks, name.upper() in os.environ)
 
 
-def _pairs(before: Texts, after: Texts) -> Iterator[tuple[str, str, str]]:
+def _pairs(before: TokenisedDict, after: TokenisedDict) -> Iterator[tuple[str, str, str]]:
     """Names, old and new texts of what differs."""
     if before == after:
         return

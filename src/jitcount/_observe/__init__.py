@@ -1,7 +1,7 @@
-"""Hears JAX, and describes each compile while its arguments are still there.
+"""Listens to JAX, and describes each compile while its arguments are still there.
 
-`hearing` listens to JAX and tells its `audience`; `phases` and `under_way` put a compile's parts
-together, `call_site` finds the user's line. `program` describes what makes the compiled program
-different from others: `functions`, `arguments` (by `trees`, `values` and `statics`, in the words of
-`texts`), `surroundings` and, for other libraries' jits, `wrappers`.
+`listener` follows compiles, each as one record of `in_flight`; `call_site` finds the user's line.
+`program` describes what makes a program different from others: `functions`, `arguments` (with
+`trees`, `values` and `statics`, in the words of `texts`), `surroundings` (JAX's settings and the
+jit's options) and, for the jits of other libraries, `wrappers`.
 """

@@ -54,7 +54,7 @@ def _positional_names(call: UserCall) -> tuple[list[str], str]:
     return _names[number]
 
 
-# The names of a function's arguments, by its token, so that they are looked up once.
+# A cache of argument names, by a function's token.
 _names: dict[int, tuple[list[str], str]] = {}
 _MOST_NAMES = 10_000
 

@@ -15,12 +15,18 @@ from typing import TYPE_CHECKING, Any
 
 from jitcount._jax.origin import JAX_DIRECTORIES
 from jitcount._observe.call_site import is_installed, shown_path
-from jitcount._observe.safe_inspect import is_a, look, module_of_type, name_of_type, type_name
+from jitcount._observe.safe_inspect import (
+    is_a,
+    module_of_type,
+    name_of_type,
+    safe_getattr,
+    type_name,
+)
 
 if TYPE_CHECKING:
     from jitcount._jax.jaxprs import Source
 
-# Descriptions by token, so that a function that is compiled often is described once.
+# A cache of descriptions, by token: a function that is compiled often is described once.
 _described: dict[int, Function] = {}
 _MOST_DESCRIBED = 10_000
 
@@ -74,7 +80,7 @@ def describe_function(fun: Any, identity: Any = None) -> Function:
     known = _described.get(number)
     if known is None:
         inner = unwrapped(fun)
-        code = look(inner, "__code__")
+        code = safe_getattr(inner, "__code__")
         code = code if type(code) is types.CodeType else None
         place = f"{shown_path(code.co_filename)}:{code.co_firstlineno}" if code else ""
         known = Function(
@@ -95,7 +101,9 @@ def describe_function(fun: Any, identity: Any = None) -> Function:
 
 def _name(fun: Any) -> str:
     """What a function calls itself; a class has its name elsewhere than its objects."""
-    name = name_of_type(fun).rpartition(".")[2] if is_a(fun, type) else look(fun, "__name__")
+    name = (
+        name_of_type(fun).rpartition(".")[2] if is_a(fun, type) else safe_getattr(fun, "__name__")
+    )
     return plain_text(name)
 
 
@@ -132,7 +140,7 @@ def unwrapped(fun: Any) -> Any:
             fun = fun.func
         elif type(fun) is types.MethodType:
             fun = fun.__func__
-        elif (wrapped := look(fun, "__wrapped__")) is not None and wrapped is not fun:
+        elif (wrapped := safe_getattr(fun, "__wrapped__")) is not None and wrapped is not fun:
             fun = wrapped
         else:
             break
@@ -168,7 +176,7 @@ def _sources(fun: Any, depth: int) -> tuple[object, ...]:
         found += _sources_of_functions(_closed_over(fun), depth)
     else:
         found += _source_of_type(fun)
-    if (wrapped := look(fun, "__wrapped__")) is not None and wrapped is not fun:
+    if (wrapped := safe_getattr(fun, "__wrapped__")) is not None and wrapped is not fun:
         found += _sources(wrapped, depth - 1)
     return tuple(found)
 
@@ -192,6 +200,7 @@ def _sources_of_functions(values: Any, depth: int) -> list[object]:
     return [_sources(value, depth - 1) for value in values if is_a(value, *functions)]
 
 
+# Tokens of objects that are alive, by `id`; an entry goes with its object.
 _tokens: dict[int, tuple[weakref.ref[Any], int]] = {}
 _next_token = itertools.count(1)
 

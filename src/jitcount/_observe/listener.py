@@ -134,9 +134,9 @@ class CompileListener:
         self.needs = needs = needs or self.needs
         reads_log_lines = needs.details or needs.programs or needs.guards
         for lines in self._log_lines:
-            lines.hear(wanted=reads_log_lines)
+            lines.subscribe(wanted=reads_log_lines)
         self._reads_log_lines = reads_log_lines
-        self._disk_lines.hear(wanted=needs.guards)
+        self._disk_lines.subscribe(wanted=needs.guards)
         if not needs.programs:
             self._modules.clear()
         if not needs.details:
@@ -156,7 +156,7 @@ class CompileListener:
         """JAX as it is without jitcount, for a block: what benchmarks compare with."""
         events.unregister(self._handlers)
         for lines in (*self._log_lines, self._disk_lines):
-            lines.hear(wanted=False)
+            lines.subscribe(wanted=False)
         self._reads_log_lines = False
         try:
             yield

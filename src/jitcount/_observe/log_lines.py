@@ -1,4 +1,4 @@
-"""Hears lines of JAX's own logging, and lets none through that was not meant for the terminal.
+"""Reads lines of JAX's own logging, and lets none through that was not meant for the terminal.
 
 Settings like `jax_log_compiles` raise such lines from DEBUG to WARNING. We leave the settings
 alone, and the logger's level, filters and handlers, too, since all of them are the user's, who may
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class LogLines:
-    """The lines of one logger, told to `on_line` in the thread that logs, while they are heard.
+    """Calls `on_line` with each line of one logger, in the thread that logs, while that is wanted.
 
     Args:
         logger: its name.
@@ -43,13 +43,13 @@ class LogLines:
 
         self._is_enabled_without_us: Callable[[int], bool] = self._logger.isEnabledFor
         self._handle_without_us: Callable[[logging.LogRecord], None] = self._logger.handle
-        self.are_heard = False
+        self.are_read = False
 
-    def hear(self, *, wanted: bool) -> None:
-        """Hear the lines, or no longer: then the logger is left as it was found."""
-        if wanted is self.are_heard:
+    def subscribe(self, *, wanted: bool) -> None:
+        """Read the lines from now on, or stop: then the logger is left as it was found."""
+        if wanted is self.are_read:
             return
-        self.are_heard = wanted
+        self.are_read = wanted
         held = vars(self._logger)
         if wanted:
             self._found = {name: held[name] for name in self._ours if name in held}
@@ -63,14 +63,14 @@ class LogLines:
                 held.update({name: self._found[name]} if name in self._found else {})
 
     def _is_enabled_for(self, level: int) -> bool:
-        if self.are_heard:
+        if self.are_read:
             self._before()
             if self._on_line is not None and self._is_needed():
                 return True
         return self._is_enabled_without_us(level)
 
     def _handle(self, record: logging.LogRecord) -> None:
-        if self.are_heard and self._on_line is not None:
+        if self.are_read and self._on_line is not None:
             self._on_line(record)
             if not self._is_enabled_without_us(record.levelno):
                 return

@@ -60,8 +60,8 @@ def module_of_type(kind: type) -> str:
     return module if type(module) is str else ""
 
 
-def held(value: Any) -> dict[str, Any]:
-    """What stands in an object's own dictionary; empty where it has none."""
+def instance_dict(value: Any) -> dict[str, Any]:
+    """An object's own ``__dict__``, without running code of its type; empty where it has none."""
     descriptor = in_type(value, "__dict__")
     if type(descriptor) is not types.GetSetDescriptorType:
         return {}
@@ -70,7 +70,7 @@ def held(value: Any) -> dict[str, Any]:
 
 
 def in_type(value: Any, name: str) -> Any:
-    """What stands under a name in a value's type; `MISSING` where nothing does."""
+    """Look up a name in a value's type and its bases; `MISSING` where none has it."""
     return next((_dict_of(k)[name] for k in _mro_of(type(value)) if name in _dict_of(k)), MISSING)
 
 
@@ -84,14 +84,14 @@ def classes_of(value: Any) -> list[tuple[type, Any]]:
     return [(kind, _dict_of(kind)) for kind in _mro_of(type(value))]
 
 
-def look(value: Any, name: str, default: Any = None) -> Any:  # noqa: PLR0911 (a line for each)
-    """An attribute, if it can be had without the user's code; else `default`.
+def safe_getattr(value: Any, name: str, default: Any = None) -> Any:  # noqa: PLR0911 (a line for each)
+    """Return an attribute, if that runs no code of the user's; else `default`.
 
     A property is run where it is a library's: equinox has its functions behind such.
     """
     if type(value) is types.ModuleType or is_a(value, type):
         return default
-    own = held(value).get(name, MISSING)
+    own = instance_dict(value).get(name, MISSING)
     if own is not MISSING:
         return own
     found = in_type(value, name)
@@ -110,6 +110,6 @@ def look(value: Any, name: str, default: Any = None) -> Any:  # noqa: PLR0911 (a
     return default if is_computed else found
 
 
-def has(value: Any, name: str) -> bool:
-    """Whether an attribute is there, or would be made by the type."""
-    return name in held(value) or in_type(value, name) is not MISSING
+def safe_hasattr(value: Any, name: str) -> bool:
+    """Whether an object has an attribute, or its type would make it; runs no code of the user's."""
+    return name in instance_dict(value) or in_type(value, name) is not MISSING

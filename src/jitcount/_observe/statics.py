@@ -18,7 +18,14 @@ import numpy as np
 
 from jitcount._jax.origin import is_module_of_jax
 from jitcount._observe.functions import next_token, token
-from jitcount._observe.safe_inspect import held, in_type, is_a, module_of_type, owner_of, type_name
+from jitcount._observe.safe_inspect import (
+    in_type,
+    instance_dict,
+    is_a,
+    module_of_type,
+    owner_of,
+    type_name,
+)
 from jitcount._observe.texts import (
     DEEPEST,
     MOST_FIELDS,
@@ -110,9 +117,10 @@ def _parts(value: Any, path: str, depth: int, left: Iterator[None]) -> Iterator[
         yield from _parts(inner, path + key, depth - 1, left)
 
 
-# Numbers for values that can be kept as they are, and for what is left of others.
+# A cache of tokens, by value: at most `_MOST_KEYS`, none of which holds more than `_LONGEST_KEPT`
+# bytes of a text.
 _keys: dict[Any, int] = {}
-# By type and hash, objects that are still there, each with its number; none is of a user's class.
+# Tokens of objects that are alive, by type and hash; an entry goes with its object.
 _alive: dict[tuple[int, int], list[tuple[weakref.ref[Any], int]]] = {}
 
 
@@ -230,7 +238,7 @@ def _content(value: Any) -> Any:
     if type(content) in {str, bytes} and len(content) > _LONGEST_KEPT:
         return token(type(content)), len(content), hash(content)
     if is_a(content, enum.Enum):
-        return token(type(content)), held(content).get("_name_")
+        return token(type(content)), instance_dict(content).get("_name_")
     return content
 
 

@@ -1,6 +1,7 @@
-"""What a program depends on beside its function and arguments: the jit's options, JAX's settings.
+"""What a program depends on besides its function and arguments: the jit's options, JAX's settings.
 
-Both are nearly always the same as before, and long to write out: they are written out once.
+Both are nearly always the same as for the program before, and take long to write out, so the last
+ones are kept.
 """
 
 from __future__ import annotations
@@ -18,32 +19,32 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-class Texts:
-    """Names with their values, in a few words; equal ones have equal values."""
+class TokenisedDict:
+    """A dict of names to short texts, with a token for each value that tells equal ones apart."""
 
     __slots__ = ("_hash", "by_name", "tokens")
 
     def __init__(self, by_name: dict[str, str], tokens: Mapping[str, object] | None = None) -> None:
         self.by_name = by_name
         self.tokens = by_name if tokens is None else tokens
-        """What tells the values apart: a text may leave out where they differ."""
+        """A token for each value: two different values may have the same short text."""
 
         self._hash = hash(tuple(self.tokens.items()))
 
     def __eq__(self, other: object) -> bool:
-        return self is other or (isinstance(other, Texts) and self.tokens == other.tokens)
+        return self is other or (isinstance(other, TokenisedDict) and self.tokens == other.tokens)
 
     def __hash__(self) -> int:
         return self._hash
 
 
-class Options(Texts):
+class Options(TokenisedDict):
     """The options of a `jax.jit`."""
 
     __slots__ = ()
 
 
-class Settings(Texts):
+class Settings(TokenisedDict):
     """The settings that a program was compiled with."""
 
     __slots__ = ("of_jaxs_own", "set_for_a_block")

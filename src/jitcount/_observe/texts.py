@@ -24,13 +24,13 @@ from jitcount._observe.functions import describe_function
 from jitcount._observe.safe_inspect import (
     MISSING,
     classes_of,
-    has,
-    held,
     in_type,
+    instance_dict,
     is_a,
-    look,
     module_of_type,
     name_of_type,
+    safe_getattr,
+    safe_hasattr,
     type_name,
 )
 from jitcount._observe.values import ARRAYS, dtype_and_shape
@@ -62,7 +62,9 @@ def fields_of(value: Any, most: int = MOST_FIELDS) -> list[tuple[str, Any]] | No
         return [(f"[{index}]", inner) for index, inner in enumerate(inside)]
     if is_a(value, list):
         return [(f"[{index}]", inner) for index, inner in enumerate(list.__iter__(value))][:most]
-    found = [(f".{name}", look(value, name, MISSING)) for name in names_of_fields(value)[:most]]
+    found = [
+        (f".{name}", safe_getattr(value, name, MISSING)) for name in names_of_fields(value)[:most]
+    ]
     return [(key, inner) for key, inner in found if inner is not MISSING] or None
 
 
@@ -73,7 +75,7 @@ def names_of_fields(value: Any) -> list[str]:
         return list(names) if type(names) is tuple else []
     if type(fields := in_type(value, "__dataclass_fields__")) is dict:
         return [name for name, field in fields.items() if _is_field(field)]
-    if own := held(value):
+    if own := instance_dict(value):
         return [name for name in own if type(name) is str]
     return [name for _, inside in classes_of(value) for name in _slots(inside)]
 
@@ -123,7 +125,7 @@ def _text(value: Any, depth: int) -> str:  # noqa: PLR0911 (one line for each ty
 
 def _plain_text(value: Any) -> str:
     if is_a(value, enum.Enum):
-        return f"{type_name(value)}.{held(value).get('_name_', '?')}"
+        return f"{type_name(value)}.{instance_dict(value).get('_name_', '?')}"
     content = plain(value)
     if type(content) in {str, bytes}:
         return repr(content[:_LONGEST])
@@ -154,12 +156,12 @@ _PLAIN: dict[type, Callable[[Any], Any]] = {
 
 def is_function(value: Any) -> bool:
     """Whether a value is a function, or stands for one: what `jax.jit` and its like return."""
-    return is_a(value, *_FUNCTIONS) or (callable(value) and has(value, "__wrapped__"))
+    return is_a(value, *_FUNCTIONS) or (callable(value) and safe_hasattr(value, "__wrapped__"))
 
 
 def _function_text(value: Any) -> str:
     function = describe_function(value)
-    is_shown = function.place and not is_module_of_jax(str(look(value, "__module__", "")))
+    is_shown = function.place and not is_module_of_jax(str(safe_getattr(value, "__module__", "")))
     return f"{function.name} at {function.place}" if is_shown else function.name
 
 

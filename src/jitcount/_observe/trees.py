@@ -9,7 +9,7 @@ import jax
 import msgspec
 
 from jitcount._jax.trees import aux_data
-from jitcount._observe.safe_inspect import MISSING, held, is_a, look, type_name
+from jitcount._observe.safe_inspect import MISSING, instance_dict, is_a, safe_getattr, type_name
 from jitcount._observe.statics import Static, describe_static
 from jitcount._observe.texts import names_of_fields, text_of
 from jitcount._observe.values import ARRAYS
@@ -32,8 +32,8 @@ class Node(msgspec.Struct, frozen=True, gc=False):
 _LEAVES = (*ARRAYS, bool, int, float, complex)
 _NONE = Node("None")
 
-# The types of leaves that were seen, by `id`: what a type is made of takes long to see, and its
-# hash may be the user's own.
+# A cache of the types of leaves, by `id`: to walk a type's bases takes long, and its hash may be
+# the user's own. It holds one entry for each type of array or number in the program.
 _leaf_types: dict[int, type] = {}
 
 Found: TypeAlias = dict[str, Any]
@@ -110,8 +110,8 @@ def _children(value: Any) -> _Children:
 def _key(path: Any, child: Any, value: Any) -> str:
     """How a child is written behind its parent, by the attribute where JAX has only a number."""
     if len(path) == 1 and isinstance(path[0], jax.tree_util.FlattenedIndexKey):
-        for name in list(held(value)) or names_of_fields(value):
-            if look(value, name) is child:
+        for name in list(instance_dict(value)) or names_of_fields(value):
+            if safe_getattr(value, name) is child:
                 return f".{name}"
         return f"[{path[0].key}]"
     return jax.tree_util.keystr(path)
@@ -128,7 +128,11 @@ def _static_part(value: Any, aux: Any, children: list[tuple[str, Any]]) -> Stati
     static = describe_static(aux)
     keys = {key for key, _ in children}
     beside = [name for name in names_of_fields(value) if f".{name}" not in keys]
-    kept = {name: inner for name in beside if (inner := look(value, name, MISSING)) is not MISSING}
+    kept = {
+        name: inner
+        for name in beside
+        if (inner := safe_getattr(value, name, MISSING)) is not MISSING
+    }
     if not kept:
         return static
     fields = _Fields(kept)

@@ -14,7 +14,7 @@ import msgspec
 
 from jitcount._jax import options
 from jitcount._observe.functions import unwrapped
-from jitcount._observe.safe_inspect import look
+from jitcount._observe.safe_inspect import safe_getattr
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -106,9 +106,12 @@ def _flax_nnx(caller: FrameType, call: JitCall) -> UserCall:
 def _with_names_of_linen(call: UserCall) -> UserCall:
     """``jax.jit(module.apply)``: its ``*args`` are those of the module's ``__call__``."""
     fun = call.fun
-    if type(fun) is not MethodType or look(fun.__func__, "__module__") != "flax.linen.module":
+    if (
+        type(fun) is not MethodType
+        or safe_getattr(fun.__func__, "__module__") != "flax.linen.module"
+    ):
         return call
-    if look(fun.__func__, "__name__") != "apply" or call.signature is None:
+    if safe_getattr(fun.__func__, "__name__") != "apply" or call.signature is None:
         return call
     first, *_ = call.signature.parameters.values()
     called = inspect.signature(type(fun.__self__).__call__).parameters.values()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 from jitcount._explain.explain import to_compile
 from jitcount._observe.functions import describe_function
 from jitcount._record.open_blocks import OpenBlocks
-from jitcount._record.resumable import awaited, in_steps
+from jitcount._record.resumable import wrap_coroutine, wrap_resumable
 from jitcount._registry import registry
 from jitcount._text import encode_safely, escape_control_chars
 
@@ -112,14 +112,14 @@ class max_compiles:  # noqa: N801 (reads as a verb, like `record`)
 
     def __call__(self, body: Body) -> Body:
         """Guard each call of a function."""
-        if (stepped := in_steps(body, self._run)) is not None:
-            return cast("Body", stepped)
+        if (wrapped := wrap_resumable(body, self._run)) is not None:
+            return cast("Body", wrapped)
 
         @functools.wraps(body)
         def guarded(*args: Any, **kwargs: Any) -> Any:
             with self:
                 result = body(*args, **kwargs)
-            return awaited(result, self._run) if inspect.iscoroutine(result) else result
+            return wrap_coroutine(result, self._run) if inspect.iscoroutine(result) else result
 
         return cast("Body", guarded)
 
@@ -173,25 +173,25 @@ class _Block:
         self._count = 0
         self._thread = threading.get_ident()
 
-    def check(self, observation: InFlightCompile) -> None:
+    def check(self, compiling: InFlightCompile) -> None:
         """Raise `RecompileError` at one compile too many."""
-        if self._concerns(observation) and self._count >= self._rule.limit:
-            compiled = to_compile(observation)
+        if self._concerns(compiling) and self._count >= self._rule.limit:
+            compiled = to_compile(compiling)
             headline = (
                 f"{compiled.call} would be compiled at {compiled.call_site}, and {self._rule}"
             )
             message = "\n".join(map(escape_control_chars, [headline, *compiled.reasons()]))
             raise RecompileError(message, compiled)
 
-    def count(self, observation: InFlightCompile) -> None:
+    def count(self, compiling: InFlightCompile) -> None:
         """Count a compile that no guard refused."""
-        if self._concerns(observation):
+        if self._concerns(compiling):
             self._count += 1
 
-    def _concerns(self, observation: InFlightCompile) -> bool:
+    def _concerns(self, compiling: InFlightCompile) -> bool:
         if self._rule.this_thread_only and threading.get_ident() != self._thread:
             return False
-        return self._rule.function in {None, observation.function}
+        return self._rule.function in {None, compiling.function}
 
 
 # The runs that this thread or task is inside of. What it starts begins with a copy: another task,
@@ -201,7 +201,7 @@ _run_numbers = itertools.count(1)
 
 
 class _Run(_Block):
-    """A run of a body that is left and entered again; `with` it, a step is made."""
+    """A guarded run of a generator or coroutine; each of its steps is made inside `with run:`."""
 
     def __init__(self, rule: _Rule) -> None:
         super().__init__(rule)
@@ -220,18 +220,20 @@ class _Run(_Block):
 
     @contextlib.contextmanager
     def waiting(self) -> Iterator[None]:
-        """The body awaits something, and none of its steps is made."""
+        """While the body awaits something, other threads may compile on its behalf."""
         self._is_waiting = True
         try:
             yield
         finally:
             self._is_waiting = False
 
-    def _concerns(self, observation: InFlightCompile) -> bool:
+    def _concerns(self, compiling: InFlightCompile) -> bool:
         is_inside = self._is_in_a_step or self._number in _inside_of.get()
         if self._is_waiting and threading.get_ident() != self._thread:
-            is_inside = True  # a pool's thread (`run_in_executor`) knows not for whom it works
-        return is_inside and super()._concerns(observation)
+            is_inside = (
+                True  # a thread of a pool (`run_in_executor`) does not know who it works for
+            )
+        return is_inside and super()._concerns(compiling)
 
 
 def _require_count(limit: object) -> None:

@@ -1,8 +1,8 @@
-"""Functions that are left and entered again: generators, coroutines and asynchronous generators.
+"""Guards for functions that are left and resumed: generators, coroutines, asynchronous generators.
 
-What a caller does between two steps of such a body, or another task, is not the body's doing. A run
-of it is under way from its first step to its last, and inside of its steps only. While it waits,
-though, a thread may be at work for it: that is told to the run, too.
+What the caller or another task does between two steps of such a function is not its doing. So a
+guarded run covers the steps from the first to the last, and not the time between them. While a
+coroutine waits, though, another thread may be at work for it: `waiting` tells the run so.
 """
 
 from __future__ import annotations
@@ -17,31 +17,26 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
 
+    BeginRun = Callable[[], AbstractContextManager["Run"]]
 
-class Step(Protocol):
-    """What stands around each step of a run."""
+
+class Run(Protocol):
+    """A guarded run of a function; each of its steps is made inside ``with run:``."""
 
     def __enter__(self) -> object: ...
 
     def __exit__(self, *error: object) -> None: ...
 
     def waiting(self) -> AbstractContextManager[object]:
-        """Stands around steps between which the body waits for others, and nobody for the body."""
-
-
-class Begin(Protocol):
-    """Begins a run, and ends it with the block; gives what stands around its steps."""
-
-    def __call__(self) -> AbstractContextManager[Step]:
-        """Begin."""
+        """A block in which the function may wait for others between its steps."""
 
 
 class _Steps:
-    """What is sent into a body, or thrown, each time within `step`."""
+    """An iterator or awaitable whose steps are made inside a run."""
 
-    def __init__(self, inner: Any, step: Step) -> None:
+    def __init__(self, inner: Any, run: Run) -> None:
         self._inner = inner
-        self._step = step
+        self._run = run
 
     def __iter__(self) -> _Steps:
         return self
@@ -49,24 +44,24 @@ class _Steps:
     __await__ = __iter__
 
     def __next__(self) -> Any:
-        with self._step:
+        with self._run:
             return next(self._inner)
 
     def send(self, value: Any) -> Any:
-        with self._step:
+        with self._run:
             return self._inner.send(value)
 
     def throw(self, *error: Any) -> Any:
-        with self._step:
+        with self._run:
             return self._inner.throw(*error)
 
     def close(self) -> None:
-        with self._step:
+        with self._run:
             self._inner.close()
 
 
-def in_steps(body: Callable[..., Any], begin: Begin) -> Callable[..., Any] | None:
-    """A function of the same kind, whose steps are made within a run; None for a plain function."""
+def wrap_resumable(body: Callable[..., Any], begin: BeginRun) -> Callable[..., Any] | None:
+    """Wrap a function so that each call is a run of guarded steps; None for a plain function."""
     call = body if inspect.isroutine(body) else getattr(type(body), "__call__", body)  # noqa: B004
     for kind, make in _KINDS.items():
         if kind(body) or kind(call):
@@ -74,36 +69,36 @@ def in_steps(body: Callable[..., Any], begin: Begin) -> Callable[..., Any] | Non
     return None
 
 
-def _coroutine(body: Callable[..., Any], begin: Begin) -> Callable[..., Any]:
+def _coroutine(body: Callable[..., Any], begin: BeginRun) -> Callable[..., Any]:
     @functools.wraps(body)
     async def guarded(*args: Any, **kwargs: Any) -> Any:
-        with begin() as step:
-            with step:
+        with begin() as run:
+            with run:
                 inner = body(*args, **kwargs)
-            with step.waiting():
-                return await _Steps(inner.__await__(), step)
+            with run.waiting():
+                return await _Steps(inner.__await__(), run)
 
     return guarded
 
 
-def awaited(coroutine: Any, begin: Begin) -> Any:
-    """The same for a coroutine that a plain function has returned."""
+def wrap_coroutine(coroutine: Any, begin: BeginRun) -> Any:
+    """Wrap a coroutine that a plain function has returned, so that its steps are made in a run."""
 
     async def guarded() -> Any:
-        with begin() as step, step.waiting():
-            return await _Steps(coroutine.__await__(), step)
+        with begin() as run, run.waiting():
+            return await _Steps(coroutine.__await__(), run)
 
     guarded.__name__, guarded.__qualname__ = coroutine.__name__, coroutine.__qualname__
     return guarded()
 
 
-def _generator(body: Callable[..., Any], begin: Begin) -> Callable[..., Any]:
+def _generator(body: Callable[..., Any], begin: BeginRun) -> Callable[..., Any]:
     @functools.wraps(body)
     def guarded(*args: Any, **kwargs: Any) -> Any:
-        with begin() as step:
-            with step:
+        with begin() as run:
+            with run:
                 inner = body(*args, **kwargs)
-            return (yield from _Steps(inner, step))
+            return (yield from _Steps(inner, run))
 
     is_awaitable = _flags(body) & inspect.CO_ITERABLE_COROUTINE
     return types.coroutine(guarded) if is_awaitable else guarded
@@ -114,24 +109,24 @@ def _flags(body: Any) -> int:
     return 0 if code is None else int(code.co_flags)
 
 
-def _async_generator(body: Callable[..., Any], begin: Begin) -> Callable[..., Any]:
+def _async_generator(body: Callable[..., Any], begin: BeginRun) -> Callable[..., Any]:
     @functools.wraps(body)
     async def guarded(*args: Any, **kwargs: Any) -> Any:
-        with begin() as step:
-            with step:
+        with begin() as run:
+            with run:
                 inner = body(*args, **kwargs)
             following = _first(inner)
             while True:
                 try:
-                    with step.waiting():
-                        item = await _Steps(following.__await__(), step)
+                    with run.waiting():
+                        item = await _Steps(following.__await__(), run)
                 except StopAsyncIteration:
                     return
                 try:
                     sent = yield item
                 except GeneratorExit:
-                    with step.waiting():
-                        await _Steps(inner.aclose().__await__(), step)
+                    with run.waiting():
+                        await _Steps(inner.aclose().__await__(), run)
                     raise
                 except BaseException as error:  # noqa: BLE001 (thrown in, for the body)
                     following = inner.athrow(error)
@@ -142,7 +137,10 @@ def _async_generator(body: Callable[..., Any], begin: Begin) -> Callable[..., An
 
 
 def _first(inner: Any) -> Any:
-    """The first step; an event loop takes care of what is around it, and need not know of both."""
+    """The first step of an asynchronous generator, which the event loop does not get to know.
+
+    It looks after the generator around this one, and would look after both.
+    """
     hooks = sys.get_asyncgen_hooks()
     sys.set_asyncgen_hooks(None, None)
     try:
@@ -151,7 +149,9 @@ def _first(inner: Any) -> Any:
         sys.set_asyncgen_hooks(*hooks)
 
 
-_KINDS: dict[Callable[[Any], bool], Callable[[Callable[..., Any], Begin], Callable[..., Any]]] = {
+_KINDS: dict[
+    Callable[[Any], bool], Callable[[Callable[..., Any], BeginRun], Callable[..., Any]]
+] = {
     inspect.isasyncgenfunction: _async_generator,
     inspect.iscoroutinefunction: _coroutine,
     inspect.isgeneratorfunction: _generator,

@@ -1,4 +1,4 @@
-"""JAX's record of what `jax.jit` was called with; no public interface gives it.
+"""JAX's record of what `jax.jit` was called with; no public interface returns it.
 
 It is a named tuple whose fields differ from release to release: all that are not known to be no
 options of the user's are taken as options, by the names that `jax.jit` has for them.

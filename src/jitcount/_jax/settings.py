@@ -1,4 +1,4 @@
-"""The settings that are part of JAX's cache key, and their values in this thread.
+"""The settings that are part of JAX's cache key, with their values in this thread.
 
 The public mapping `jax.config.values` has one value for all threads, and leaves out what a context
 manager has set.
@@ -165,10 +165,10 @@ def set_as(wanted: tuple[tuple[str, object], ...]) -> Iterator[None]:
         yield
 
 
-# --- Whether JAX's caches have been cleared; no public interface tells ----------------------------
-#
-# JAX clears all caches that it has made, one of ours among them: what it holds is then made anew.
+# --- Whether JAX's caches have been cleared -------------------------------------------------------
 
+# No public interface says so. But `jax.clear_caches` clears all caches that JAX's own decorator has
+# made, and this one among them.
 
 _clearings = itertools.count()
 

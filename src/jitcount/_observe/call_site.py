@@ -150,8 +150,7 @@ def cell_of(filename: str) -> int | None:
         return None
 
 
-# --- Files as people read them, and as tools find them --------------------------------------------
-
+# --- Files, as people read them and as tools find them --------------------------------------------
 
 _IN_A_PACKAGE = re.compile(r".*[/\\](?:site|dist)-packages[/\\]")
 
@@ -205,7 +204,7 @@ def _relative(filename: str, directory: str) -> str:
     return str(path.relative_to(directory)) if is_below else path.name
 
 
-# --- Places in the arguments, as users write them: ``params['dense']['kernel']`` ------------------
+# --- Places in the arguments, as users write them: params['dense']['kernel'] ----------------------
 
 
 def argument_in(place: str) -> str:

@@ -1,4 +1,4 @@
-"""What a thread compiles or lowers on jitcount's own account, and no listener should hear of."""
+"""Keeps the listener quiet about what a thread compiles or lowers for jitcount itself."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def is_muted() -> bool:
 
 @contextlib.contextmanager
 def muted() -> Iterator[None]:
-    """Let nothing be heard of what this thread does, for a block."""
+    """Do not report what this thread compiles or lowers in this block."""
     thread = get_ident()
     if thread in _muted:
         yield

@@ -77,7 +77,7 @@ def signature_of(fun: Any) -> inspect.Signature | None:
 
 
 def _equinox(caller: FrameType, call: JitCall) -> UserCall:  # noqa: ARG001
-    """`equinox.filter_jit` gives JAX three dictionaries; its own frame has the arguments."""
+    """`equinox.filter_jit` passes JAX three dictionaries; its own frame has the arguments."""
     wrapper = caller.f_locals["jit_wrapper"]
     fun = wrapper.__wrapped__  # put together anew at each look, where it is a module
     inner = unwrapped(fun)
@@ -92,7 +92,7 @@ def _equinox(caller: FrameType, call: JitCall) -> UserCall:  # noqa: ARG001
 
 
 def _flax_nnx(caller: FrameType, call: JitCall) -> UserCall:
-    """`flax.nnx.jit` gives JAX the states of the modules; its own frame has the modules."""
+    """`flax.nnx.jit` passes JAX the states of the modules; its own frame has the modules."""
     fun = call.fun.__wrapped__
     return msgspec.structs.replace(
         _plain(call),

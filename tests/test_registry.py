@@ -15,7 +15,7 @@ import jitcount
 from jitcount._explain.history import History
 from jitcount._jax import events
 from jitcount._observe import in_flight
-from jitcount._observe.in_flight import InFlightCompile, LoweredProgram, Lowerings
+from jitcount._observe.in_flight import InFlightCompile, LoweredProgram, WaitingLowerings
 from jitcount._registry import registry
 
 
@@ -101,7 +101,7 @@ def state() -> dict[str, Any]:
     return {
         "there": (registry.listeners, registry.guards, registry.program_consumers),
         "loggers": [dict(vars(logger), _cache=None) for logger in loggers],
-        "modules": len(registry.listener._modules),
+        "modules": len(registry.listener._lowerings_by_module),
     }
 
 
@@ -292,7 +292,7 @@ def test_a_finalizer_may_compile_while_the_history_is_searched(
 def test_a_finalizer_may_compile_while_a_lowering_is_looked_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(registry.listener, "_lowerings", Lowerings())
+    monkeypatch.setattr(registry.listener, "_waiting_lowerings", WaitingLowerings())
     monkeypatch.setattr(in_flight, "_may_be", collecting(in_flight._may_be))
     found = compiled_with_a_finalizer()
     assert found.keys() == {"float32[5]", "float32[7]"}

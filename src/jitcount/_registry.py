@@ -119,7 +119,7 @@ class Registry:
     def load_profiler(self) -> None:
         """Import the profiler, which takes a while, before a block begins that it could delay.
 
-        Its room is large, and takes more of JAX than most programs do: only for those who want it.
+        It imports much of JAX that most programs do not use, so only those who want it pay for it.
         """
         try:
             from jitcount._profile.profiler import Profiler  # noqa: PLC0415
@@ -161,26 +161,32 @@ class Registry:
     def _check_guards(self, compiling: InFlightCompile) -> None:
         """Let the guards refuse a compile."""
         self._look_up(compiling, self.history.look)
-        if _is_for_a_profile(compiling):
-            return
-        if self.exempt_from_guards is not None and self.exempt_from_guards(compiling):
+        is_exempt = self.exempt_from_guards
+        if _is_for_a_profile(compiling) or (is_exempt is not None and is_exempt(compiling)):
             return
         with self._asking:  # what one guard refuses, no other one counts
-            for guard in self.guards:
+            guards = self.guards
+            for guard in guards:
                 guard.check(compiling)
-            for guard in self.guards:
+            for guard in guards:
                 guard.count(compiling)
 
     def _hand_out_program(self, program: LoweredProgram) -> None:
         for consumer in self.program_consumers:
-            consumer(program)
+            try:
+                consumer(program)
+            except Exception:  # the others need it all the same
+                _logger.debug("could not hand out a program", exc_info=True)
 
     def _report_compile(self, compiled: InFlightCompile, is_refused: bool) -> None:  # noqa: FBT001
         """Remember a compile, and report it; what a guard refused JAX does not keep."""
         if not is_refused:
             self._look_up(compiled, self.history.add)
         for listener in self.listeners:
-            listener(compiled)
+            try:
+                listener(compiled)
+            except Exception:  # the others must not lose a count
+                _logger.debug("could not report %s", compiled.function, exc_info=True)
 
     @staticmethod
     def _look_up(
@@ -190,10 +196,13 @@ class Registry:
         program = compiling.program
         if program is None:
             return
-        compiling.earlier = earlier = ask(program)
-        compiling.is_traced_anew = any(
-            one.is_like(program) and program.is_traced_apart_from(one) for one in earlier or ()
-        )
+        try:
+            compiling.earlier = earlier = ask(program)
+            compiling.is_traced_anew = any(
+                one.is_like(program) and program.is_traced_apart_from(one) for one in earlier or ()
+            )
+        except Exception:  # it counts, and may be refused, without a cause
+            _logger.debug("could not look up %s", compiling.function, exc_info=True)
 
 
 def _without(gone: object, entries: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -207,7 +216,7 @@ def _without(gone: object, entries: tuple[Any, ...]) -> tuple[Any, ...]:
 def _is_for_a_profile(compiling: InFlightCompile) -> bool:
     """Whether JAX compiles the same program again, better, now that it has a profile of it."""
     program = compiling.program
-    if program is None or not jax.config.values["jax_enable_pgle"]:
+    if program is None or not jax.config.values.get("jax_enable_pgle"):
         return False
     return any(map(program.is_like, compiling.earlier or ()))
 

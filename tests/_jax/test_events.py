@@ -64,7 +64,7 @@ def test_the_logger_of_compiles_is_where_jax_logs_them(caplog: pytest.LogCapture
 def test_what_is_registered_is_known_and_registered_once() -> None:
     def listener(*_: Any, **__: Any) -> None: ...
 
-    ours: events.Listener = dict.fromkeys(("scalar", "event", "event_duration"), listener)
+    ours: events.Handlers = dict.fromkeys(("scalar", "event", "event_duration"), listener)
     before = list(map(len, listeners()))
     assert not events.is_registered(ours)
     events.register(ours)

@@ -16,7 +16,7 @@ import pytest
 
 import jitcount
 from jitcount._jax import events, frames
-from jitcount._observe.in_flight import Lowerings
+from jitcount._observe.in_flight import WaitingLowerings
 from jitcount._registry import registry
 from tests.helpers import STEP_COMPILED, python
 
@@ -225,7 +225,7 @@ def test_a_guard_does_not_open_because_observing_failed(monkeypatch: pytest.Monk
 
     monkeypatch.setattr(frames, "read_executable", fail)
     monkeypatch.setattr(
-        registry.listener, "_lowerings", Lowerings()
+        registry.listener, "_waiting_lowerings", WaitingLowerings()
     )  # what is lowered here is never taken
     with pytest.raises(jitcount.RecompileError) as raised, jitcount.freeze():
         step(X)

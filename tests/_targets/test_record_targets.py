@@ -278,7 +278,7 @@ def test_nothing_is_kept_of_a_program_when_the_block_is_over() -> None:
     log = carried(lambda: jax.jit(jnp.sin)(X))
     assert log._seen[0][0].lowered_program is None
     assert registry.program_consumers == ()
-    assert len(registry.listener._modules) == 0
+    assert len(registry.listener._lowerings_by_module) == 0
 
 
 def test_a_compile_is_still_plain_data() -> None:

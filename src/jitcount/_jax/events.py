@@ -49,7 +49,7 @@ def is_disk_miss(line: logging.LogRecord) -> bool:
     return str(line.msg).startswith("PERSISTENT COMPILATION CACHE MISS")
 
 
-NAMELESS = frozenset({"_fun", "<unnamed function>", "<unnamed wrapped function>"})
+PLACEHOLDER_NAMES = frozenset({"_fun", "<unnamed function>", "<unnamed wrapped function>"})
 """What JAX calls callable objects, and what `jax.pmap` maps."""
 
 
@@ -75,11 +75,11 @@ def function_of(about: dict[str, Any]) -> str:
     return function_in(str(about.get("fun_name") or "unknown"))
 
 
-Listener = dict[str, "Callable[..., None]"]
+Handlers = dict[str, "Callable[..., None]"]
 """What to call, by kind: "scalar" before a phase, "event_duration" after it, "event" for others."""
 
 
-def register(listener: Listener) -> None:
+def register(listener: Handlers) -> None:
     """Listen to JAX; what listens already is not registered twice."""
     by_kind: dict[str, Callable[[Any], None]] = {
         "scalar": monitoring.register_scalar_listener,
@@ -92,7 +92,7 @@ def register(listener: Listener) -> None:
             _told.append((kind, callback))
 
 
-def unregister(listener: Listener) -> None:
+def unregister(listener: Handlers) -> None:
     """Listen no more; what is gone already is no error.
 
     Unregistering became public in 0.8.1; before, the same functions are there with a leading
@@ -109,7 +109,7 @@ def unregister(listener: Listener) -> None:
             continue
 
 
-def is_registered(listener: Listener) -> bool:
+def is_registered(listener: Handlers) -> bool:
     """Whether JAX still has all of it: `clear_event_listeners` takes it away."""
     held = vars(_monitoring)
     for kind, callback in listener.items():
@@ -122,7 +122,7 @@ def is_registered(listener: Listener) -> bool:
     return True
 
 
-def stay(listener: Listener) -> None:
+def ensure_registered(listener: Handlers) -> None:
     """Be among JAX's listeners, also after `jax.monitoring.clear_event_listeners`.
 
     It is asked four times a compile: where JAX has not cleared the list of ends, it has not cleared

@@ -10,6 +10,7 @@ the record waits for the next phase in `Traces` or `Lowerings`, and each phase f
 from __future__ import annotations
 
 import logging
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -83,7 +84,7 @@ class InFlightCompile(msgspec.Struct, kw_only=True, eq=False):
     platform: str = UNKNOWN
     from_disk: bool = False
 
-    thread: int = 0
+    thread_id: int = 0
     """The thread that lowered it."""
 
     module: Callable[[], object] | None = None
@@ -92,8 +93,8 @@ class InFlightCompile(msgspec.Struct, kw_only=True, eq=False):
     is_small: bool = False
     """It has few operations and holds no array of the user's, so measuring it can wait."""
 
-    is_allowed: bool = True
-    """No guard needs to be asked about it any more."""
+    needs_guard_check: bool = False
+    """A guard is open, and no guard has allowed it yet."""
 
     measured: LazyMeasure | None = None
     """Its fingerprint and size, while a recorder is open."""
@@ -217,7 +218,7 @@ class Traces:
         return None
 
 
-class Lowerings:
+class WaitingLowerings:
     """The lowerings of the process that wait for their compile."""
 
     def __init__(self) -> None:
@@ -234,27 +235,27 @@ class Lowerings:
         self,
         function: str,
         kept_avals: Sequence[Any] | None,
-        thread: int,
+        thread_id: int,
         module: object = None,
     ) -> InFlightCompile | None:
         """Remove and return the lowering of a program that is being compiled.
 
-        It has the same name, avals and module; among equals it is this thread's, then the latest.
-        What is unknown, on either side, is equal to anything.
+        It has the same name and module or, where a module is unknown, the same avals; unknown avals
+        are equal to any. Among equals it is this thread's, then the latest.
         """
         with self._lock:
             found: InFlightCompile | None = None
             for lowered in reversed(self._waiting.copy()):  # such a finalizer changes it
                 if lowered.function == function and _may_be(lowered, kept_avals, module):
                     found = found or lowered
-                    if lowered.thread == thread:
+                    if lowered.thread_id == thread_id:
                         found = lowered
                         break
             if found is not None:
-                try:  # noqa: SIM105 (quicker than `suppress`)
+                try:
                     self._waiting.remove(found)
                 except ValueError:  # and may have taken this one
-                    pass
+                    return None
             return found
 
 
@@ -268,7 +269,7 @@ def _may_be(lowered: InFlightCompile, kept_avals: Sequence[Any] | None, module: 
 
 @dataclass(slots=True)
 class ThreadState:
-    """What has begun in one thread and not ended."""
+    """The compiles of one thread, and their phases, that have not ended."""
 
     traces: Traces = field(default_factory=Traces)
     lowering_at: float = 0.0
@@ -280,12 +281,30 @@ class ThreadState:
     compiles: list[InFlightCompile] = field(default_factory=list)
     """One, but for a finalizer that compiles while Python collects garbage within a compile."""
 
-    handled: dict[str, int] = field(default_factory=dict)
-    """For each phase, the exception that was being handled when it began."""
+    _phases: list[tuple[str, int]] = field(default_factory=list)
+    """The phases that have not ended, each with the exception that was handled as it began."""
+
+    def begin_phase(self, event: str) -> None:
+        """A phase begins, perhaps within another."""
+        self._phases.append((event, id(sys.exception())))
+
+    def end_phase(self, event: str) -> bool:
+        """The latest phase of this kind has ended; returns whether it failed.
+
+        JAX reports a phase that raised like one that succeeded, from the `__exit__` of a context
+        manager. It failed if an exception is being handled now that was not when it began.
+        """
+        error = sys.exception()
+        for index in range(len(self._phases) - 1, -1, -1):
+            if self._phases[index][0] == event:
+                handled = self._phases[index][1]
+                del self._phases[index:]  # what began within it has ended, reported or not
+                return error is not None and handled != id(error)
+        return error is not None
 
 
 class ThreadStates(threading.local):
-    """The state of each thread; an event handler looks up its own once."""
+    """The state of each thread, as `current`."""
 
     def __init__(self) -> None:
         self.current = ThreadState()

@@ -1,13 +1,14 @@
 """Listens to JAX, and follows each compile from its first event to its last.
 
-`CompileListener` subscribes to `jax.monitoring`, whose events say when a phase begins and how long
-it took. They do not say what is compiled. JAX calls its listeners inside the user's call, so what
-is compiled stands on the Python stack, which `jitcount._jax.frames` reads. Where the stack does not
-tell, the log lines that `jax_log_compiles` turns on do.
+A compile has three phases: JAX traces a function, JAX lowers the jaxpr, XLA compiles the module.
+`jax.monitoring` reports when each phase begins and how long it took, but not what is compiled.
+Listeners run inside the user's call, so that can be read from the Python stack
+(`jitcount._jax.frames`), or else from the lines of JAX's compile log, which are read without
+enabling `jax_log_compiles`: nothing more is printed.
 
-A phase is JAX's tracing, its lowering, or XLA's compile. The handlers below run in the thread that
-compiles, while the user's program waits: they are quick, and what fails in them never reaches the
-user's program. The one exception is a guard that refuses a compile: its error is meant for it.
+The handlers below run in the thread that compiles, while the user's program waits. They must be
+fast, and their failures must never reach the user's program. The one exception is deliberate: a
+guard refuses a compile by raising into the user's call.
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ from jitcount._observe.in_flight import (
     UNKNOWN,
     InFlightCompile,
     LoweredProgram,
-    Lowerings,
     ProfileInProgress,
     ThreadState,
     ThreadStates,
+    WaitingLowerings,
     describe_from_frames,
     program_traced_ahead_of_time,
 )
@@ -46,8 +47,8 @@ if TYPE_CHECKING:
 _logger = logging.getLogger("jitcount")
 
 
-class Profiler(Protocol):
-    """Finds out where the time of compiles goes; called in the thread that compiles."""
+class ProfilerProtocol(Protocol):
+    """Finds out where compile time goes; its methods run in the thread that compiles."""
 
     def begin_trace(self) -> None:
         """A trace begins, perhaps within another."""
@@ -60,28 +61,34 @@ class Profiler(Protocol):
 
 
 class Needs(msgspec.Struct, frozen=True, eq=False):
-    """What the open blocks need to know of each compile; replaced when a block opens or ends."""
+    """What the open `with` blocks (recorders, guards, `as_if`) need of each compile.
+
+    It is never changed, but replaced whenever a block opens or ends.
+    """
 
     details: bool = False
-    """Expensive details (fingerprint, size): a recorder is open."""
+    """Measure each program's fingerprint and size, which is expensive: a recorder is open."""
 
     guards: bool = False
-    """Guards must be asked: `freeze` or `max_compiles` is open."""
+    """Ask the guards before each compile: `freeze` or `max_compiles` is open."""
 
     programs: bool = False
-    """The programs themselves: a recorder with targets is open, or `as_if`."""
+    """Hand out each lowered program: `record(targets=...)` or `as_if` is open."""
 
-    profiler: Profiler | None = None
-    """A recorder with a profile is open."""
+    profiler: ProfilerProtocol | None = None
+    """The profiler to call; None where no recorder with a profile is open."""
 
 
 class CompileListener:
     """Subscribes to JAX's monitoring events, and builds one `InFlightCompile` for each compile.
 
+    Nothing is registered with JAX before the first call of `refresh_subscriptions`.
+
     Args:
         check_guards: called before XLA starts; it may raise, into the user's call.
         on_lowered: called with each program before XLA starts, while programs are needed.
-        on_compiled: called when XLA has ended, with whether a guard refused the program after all.
+        on_compiled: called with the compile, and whether a guard refused it, when XLA (or the
+            persistent cache) has delivered; not called where XLA failed.
     """
 
     def __init__(
@@ -93,58 +100,62 @@ class CompileListener:
         self._check_guards = check_guards
         self._on_lowered = on_lowered
         self._on_compiled = on_compiled
-        self.needs = Needs()
+        self._needs = Needs()
         self._threads = ThreadStates()
-        self._lowerings = Lowerings()
-        self._modules = lowering.Lowerings()
-        """What JAX lowered, by the module that it made, while programs are needed."""
+        self._waiting_lowerings = WaitingLowerings()
+        self._lowerings_by_module = lowering.Lowerings()
+        """What JAX's lowerings were made of, while programs are needed."""
 
         self._unmeasured = MeasureQueue()
-        self._handlers: events.Listener = {
+        """Small programs, measured later so that the user's call does not wait for it."""
+
+        # JAX records a scalar when a phase begins, and a duration when it ends.
+        self._handlers: events.Handlers = {
             "scalar": self._on_begin,
             "event": self._on_event,
             "event_duration": self._on_end,
         }
-        # A program may call `jax.monitoring.clear_event_listeners`. It drops the handlers of events
-        # and durations, but not (by an oversight, perhaps) the scalar ones, which therefore notice
-        # in time for the end of the phase. Where these are gone too, JAX's loggers notice.
-        self._stay_registered = functools.partial(events.stay, self._handlers)
+        # `jax.monitoring.clear_event_listeners` drops the handlers of events and durations, but
+        # (apparently by an oversight) keeps the scalar ones. So `_on_begin` can register the others
+        # again before the phase ends. Where it is gone too, JAX's log lines do so.
+        self._ensure_registered = functools.partial(events.ensure_registered, self._handlers)
         self._log_lines = (
             LogLines(
                 events.COMPILE_LOGGER,
-                self._stay_registered,
+                self._ensure_registered,
                 self._on_compile_line,
                 _is_compile_line_needed,
             ),
-            LogLines(events.PHASE_LOGGER, self._stay_registered),
+            LogLines(events.PHASE_LOGGER, self._ensure_registered),
         )
-        self._disk_lines = LogLines(events.DISK_LOGGER, self._stay_registered, self._on_disk_line)
-        """For guards alone: JAX writes four lines a compile there, where they are wanted."""
+        self._disk_lines = LogLines(events.DISK_LOGGER, self._ensure_registered, self._on_disk_line)
+        """Read only while a guard is open: JAX formats four lines a compile once anyone listens."""
 
         self._reads_log_lines = False
         self._describes_programs = True
+        """False only inside `without_programs`."""
 
     def refresh_subscriptions(self, needs: Needs | None = None) -> None:
         """Subscribe to exactly what the open blocks need.
 
         Args:
-            needs: what that is from now on; without it, what it was.
+            needs: what they need from now on; None keeps the current needs.
         """
-        self._stay_registered()
-        self.needs = needs = needs or self.needs
+        self._ensure_registered()
+        self._needs = needs = needs or self._needs
         reads_log_lines = needs.details or needs.programs or needs.guards
         for lines in self._log_lines:
             lines.subscribe(wanted=reads_log_lines)
         self._reads_log_lines = reads_log_lines
         self._disk_lines.subscribe(wanted=needs.guards)
         if not needs.programs:
-            self._modules.clear()
-        if not needs.details:
+            self._lowerings_by_module.clear()
+        if not needs.details:  # the last recorder has ended: measure what was postponed
             self._unmeasured.measure_all()
 
     @contextlib.contextmanager
     def without_programs(self) -> Iterator[None]:
-        """Count and time, but describe no program, for a block: what benchmarks compare with."""
+        """For benchmarks: in this block, count and time compiles, but describe no program."""
         self._describes_programs = False
         try:
             yield
@@ -153,7 +164,7 @@ class CompileListener:
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
-        """JAX as it is without jitcount, for a block: what benchmarks compare with."""
+        """For benchmarks: in this block, JAX runs as it does without jitcount."""
         events.unregister(self._handlers)
         for lines in (*self._log_lines, self._disk_lines):
             lines.subscribe(wanted=False)
@@ -165,21 +176,21 @@ class CompileListener:
 
     # --- What JAX calls ---------------------------------------------------------------------------
 
-    def _on_begin(self, event: str, value: float, **about: Any) -> None:  # noqa: ARG002 (JAX's own)
+    def _on_begin(self, event: str, value: float, **about: Any) -> None:  # noqa: ARG002 (JAX's signature)
         """A phase begins."""
-        if event not in events.PHASES or is_muted():
+        if event not in events.PHASES or is_muted():  # muted: jitcount itself compiles
             return
-        if not self._reads_log_lines:  # they would notice at the end of each phase
-            self._stay_registered()
+        if not self._reads_log_lines:  # else the log lines do, at the end of each phase
+            self._ensure_registered()
         thread = self._threads.current
-        thread.handled[event] = id(sys.exception())
+        thread.begin_phase(event)
         if event == events.TRACE:
             thread.traces.begin(time.time())
-            if (profiler := self.needs.profiler) is not None:
+            if (profiler := self._needs.profiler) is not None:
                 _safely(profiler.begin_trace)
         elif event == events.LOWER:
             thread.lowering_at = time.time()
-        else:
+        elif event == events.COMPILE:
             frame = sys._getframe(1)  # noqa: SLF001 (documented)
             self._begin_compile(events.function_of(about), frame, thread)
 
@@ -187,48 +198,50 @@ class CompileListener:
         """A phase has ended."""
         if event not in events.PHASES or is_muted():
             return
-        # JAX reports a phase that raised like one that succeeded, from the `__exit__` of a context
-        # manager: there, an exception is being handled that was not when the phase began.
-        thread, error = self._threads.current, sys.exception()
-        failed = error is not None and thread.handled.get(event) != id(error)
+        thread = self._threads.current
+        failed = thread.end_phase(event)
         function, frame = events.function_of(about), sys._getframe(1)  # noqa: SLF001 (documented)
         try:
             if event == events.TRACE:
-                self._end_trace(function, None if failed else duration_secs, frame, thread)
+                self._end_trace(function, duration_secs, frame, thread, failed=failed)
             elif event == events.LOWER and not failed:
                 self._end_lowering(function, duration_secs, frame, thread)
         except Exception:  # observing must never fail the user's program
             _logger.debug("could not observe %s of %s", event, function, exc_info=True)
-        if event == events.COMPILE:
-            compiling = thread.compiles.pop() if thread.compiles else None
-            if compiling is None:  # its begin was not heard
-                compiling = self._compiling(function, frame, time.time() - duration_secs)
+        if event == events.COMPILE:  # outside of the `try`: a guard may raise from here
+            if thread.compiles:
+                compiling = thread.compiles.pop()
+            else:  # its begin was not reported
+                compiling = self._record_of_compile(function, frame, time.time() - duration_secs)
             if failed:
                 self._end_profile(compiling, frame)
             else:
                 self._end_compile(compiling, duration_secs, frame)
 
     def _on_event(self, event: str, **_about: Any) -> None:
+        """Something else happened; a disk hit says that the persistent cache serves a compile."""
         if event == events.DISK_HIT and self._threads.current.compiles and not is_muted():
             self._threads.current.compiles[-1].from_disk = True
 
     def _on_compile_line(self, line: logging.LogRecord) -> None:
+        """Keep the avals that JAX logs, for the lowering that they belong to."""
         if (avals := events.avals_in(line)) is not None:
             self._threads.current.avals_in_line = avals
 
     def _on_disk_line(self, line: logging.LogRecord) -> None:
+        """On a miss of the persistent cache XLA will really compile: ask the guards now."""
         if events.is_disk_miss(line) and self._threads.current.compiles and not is_muted():
             self._ask_guards(self._threads.current.compiles[-1])
 
     # --- The three phases -------------------------------------------------------------------------
 
     def _end_trace(
-        self, function: str, seconds: float | None, frame: FrameType, thread: ThreadState
+        self, function: str, seconds: float, frame: FrameType, thread: ThreadState, *, failed: bool
     ) -> None:
-        """Make the record of what was traced; none where the trace failed."""
-        profiler = self.needs.profiler
+        """Make the record of what was traced, unless the trace failed."""
+        profiler = self._needs.profiler
         profile = None if profiler is None else _safely(profiler.end_trace)
-        if seconds is None:
+        if failed:
             thread.traces.end(None)
             return
         describes = self._describes_programs
@@ -245,63 +258,59 @@ class CompileListener:
     def _end_lowering(
         self, function: str, seconds: float, frame: FrameType, thread: ThreadState
     ) -> None:
-        """Describe the call, before XLA has run: Python is quicker now than afterwards."""
+        """Describe the call.
+
+        After XLA has run, the processor's caches are cold, and the same reads take longer.
+        """
         avals_in_line, thread.avals_in_line = thread.avals_in_line, None
-        made = frames.read_lowered(frame)
+        lowered = frames.read_lowered(frame)
         compiling = thread.traces.take(function, lambda: frames.is_in_a_call(frame))
         if compiling is None:
             compiling = InFlightCompile(function=function)
         compiling.started_at = compiling.started_at or thread.lowering_at
         compiling.lower_s = seconds
-        compiling.thread = threading.get_ident()
-        compiling.module = made.module
-        compiling.kept_avals = made.kept_avals or avals_in_line
+        compiling.thread_id = threading.get_ident()
+        compiling.module = lowered.module
+        known = lowered.kept_avals is not None
+        compiling.kept_avals = lowered.kept_avals if known else avals_in_line
         describe_from_frames(compiling, frame, in_full=self._describes_programs)
-        # What is lowered ahead of time is in the user's hands, who may change it.
-        compiling.is_small = made.is_small and compiling.avals is not None
-        if (profiler := self.needs.profiler) is not None:
-            compiling.profile = compiling.profile or _safely(profiler.begin_untraced)
-            if compiling.profile is not None:
-                _safely(compiling.profile.end_lowering, frame)
-        self._lowerings.add(compiling)
-        if self.needs.programs and (whole := lowering.read_lowering(frame)) is not None:
-            self._modules.add(whole)
+        # A lowering ahead of time (its call has no avals yet) belongs to the user, who may modify
+        # the module: it must not be measured late.
+        compiling.is_small = lowered.is_small and compiling.avals is not None
+        if (profile := self._profile_of(compiling)) is not None:
+            _safely(profile.end_lowering, frame)
+        self._waiting_lowerings.add(compiling)
+        if self._needs.programs and (made_of := lowering.read_lowering(frame)) is not None:
+            self._lowerings_by_module.add(made_of)
 
     def _begin_compile(self, function: str, frame: FrameType, thread: ThreadState) -> None:
-        """Read what is compiled, now and not at the end, and ask the guards.
-
-        XLA leaves nothing of ours in the processor's caches: reading takes longer after it.
-        """
-        needs = self.needs
-        compiling = self._compiling(function, frame, time.time())
+        """Complete the record before XLA runs, ask the guards, and hand out the program."""
+        compiling = self._record_of_compile(function, frame, time.time())
         thread.compiles.append(compiling)
-        if needs.guards:
-            compiling.is_allowed = False
-            if not settings.may_come_from_disk():
-                try:
-                    self._ask_guards(compiling)
-                except BaseException:
-                    thread.compiles.remove(compiling)  # JAX does not report the end of this one
-                    raise
-        if needs.details or needs.programs:
-            self._look_at_module(compiling, frame)
-        if (profiler := needs.profiler) is not None:
-            compiling.profile = compiling.profile or _safely(profiler.begin_untraced)
-            if compiling.profile is not None:
-                _safely(compiling.profile.begin_compile, frame)
+        if compiling.needs_guard_check and not settings.may_come_from_disk():
+            try:
+                self._ask_guards(compiling)
+            except BaseException:  # it leaves JAX's `__enter__`: no end is reported
+                thread.compiles.remove(compiling)
+                thread.end_phase(events.COMPILE)
+                raise
+        if self._needs.details or self._needs.programs:
+            self._measure_and_hand_out(compiling, frame, self._needs)
+        if (profile := self._profile_of(compiling)) is not None:
+            _safely(profile.begin_compile, frame)
 
     def _end_compile(self, compiling: InFlightCompile, seconds: float, frame: FrameType) -> None:
         """Ask the guards, where they were not asked before, and only then report the compile.
 
-        With a persistent cache, a program that cannot be stored there is compiled without a word:
-        its guards are asked here. What they refuse XLA has compiled, and JAX will not keep: it
-        counts, but the next compile is not compared with it.
+        A program that the persistent cache cannot store logs no miss, so its guards are asked only
+        here. If one refuses, XLA has compiled already, but JAX discards the result: the compile
+        counts, but later ones are not compared with it.
         """
         compiling.compile_s = seconds
         self._end_profile(compiling, frame)
-        if compiling.program is not None:
+        if compiling.program is not None:  # later programs may be compared by fingerprint
             compiling.program.measured = compiling.measured
-        is_refused = True
+        is_refused = True  # until the guards have returned
         try:
             if not compiling.from_disk:
                 self._ask_guards(compiling)
@@ -311,26 +320,29 @@ class CompileListener:
 
     # --- The parts of a compile -------------------------------------------------------------------
 
-    def _compiling(self, function: str, frame: FrameType, began_at: float) -> InFlightCompile:
-        """The record of a compile, with as much as can be read: it counts in any case."""
+    def _record_of_compile(
+        self, function: str, frame: FrameType, began_at: float
+    ) -> InFlightCompile:
+        """The record of a compile, as complete as can be read; every compile has one."""
         compiling: InFlightCompile | None = None
         try:
             executable = frames.read_executable(frame)
-            compiling = self._lowerings.take(
+            compiling = self._waiting_lowerings.take(
                 function, executable.kept_avals, threading.get_ident(), executable.module
             ) or InFlightCompile(function=function)
             self._complete(compiling, executable, frame)
-        except Exception:  # a guard must not open, a count not be lost, because observing failed
+        except Exception:  # a failure to observe must neither bypass a guard nor lose a count
             _logger.debug("could not observe %s", function, exc_info=True)
         compiling = compiling or InFlightCompile(function=function)
         compiling.started_at = compiling.started_at or began_at
+        compiling.needs_guard_check = self._needs.guards
         return compiling
 
     def _complete(
         self, compiling: InFlightCompile, executable: frames.CompilingFrame, frame: FrameType
     ) -> None:
         """Fill in what the lowering, if there was one, could not know."""
-        compiling.module = None
+        compiling.module = None  # its compile is found
         compiling.platform = executable.platform or UNKNOWN
         if compiling.avals is None:
             describe_from_frames(compiling, frame, in_full=self._describes_programs)
@@ -338,51 +350,58 @@ class CompileListener:
             compiling.avals = executable.kept_avals or compiling.kept_avals or ()
         if compiling.sites is UNKNOWN_SITES:
             compiling.sites = sites_in(frame)
-        if compiling.program is not None and compiling.function in events.NAMELESS:
+        if compiling.program is not None and compiling.function in events.PLACEHOLDER_NAMES:
             compiling.function = compiling.program.name
 
-    def _look_at_module(self, compiling: InFlightCompile, frame: FrameType) -> None:
-        """Measure what is about to be compiled, and hand it on: others can work beside XLA."""
-        needs = self.needs
+    def _measure_and_hand_out(
+        self, compiling: InFlightCompile, frame: FrameType, needs: Needs
+    ) -> None:
+        """Measure the module, and pass it to those who can work on it while XLA compiles."""
         try:
             compilation = lowering.read_compilation(frame)
             if needs.details and compilation is not None:
                 compiling.measured = LazyMeasure(compilation)
-                if not compiling.is_small:
+                if not compiling.is_small:  # it may hold the user's arrays: do not keep it
                     compiling.measured.get()
             if needs.programs:
-                made = self._modules.of(compilation and compilation.module)
-                compiling.lowered_program = LoweredProgram(made, compilation)
+                module = None if compilation is None else compilation.module
+                made_of = self._lowerings_by_module.of(module)
+                compiling.lowered_program = LoweredProgram(made_of, compilation)
                 self._on_lowered(compiling.lowered_program)
         except Exception:  # observing must never fail the user's program
             _logger.debug("could not read what is compiled", exc_info=True)
 
     def _ask_guards(self, compiling: InFlightCompile) -> None:
-        """Let the guards refuse a compile, once."""
-        if not compiling.is_allowed:
+        """Ask the guards about a compile, unless they have allowed it already."""
+        if compiling.needs_guard_check:
             self._check_guards(compiling)
-            compiling.is_allowed = True
+            compiling.needs_guard_check = False
+
+    def _profile_of(self, compiling: InFlightCompile) -> ProfileInProgress | None:
+        """The profile of a compile, begun now if need be; None where no profile is wanted."""
+        if (profiler := self._needs.profiler) is None:
+            compiling.profile = None
+        elif compiling.profile is None:
+            compiling.profile = _safely(profiler.begin_untraced)
+        return compiling.profile
 
     def _end_profile(self, compiling: InFlightCompile, frame: FrameType) -> None:
-        if (profiler := self.needs.profiler) is None:
-            compiling.profile = None
-            return
-        compiling.profile = compiling.profile or _safely(profiler.begin_untraced)
-        if compiling.profile is not None:
-            _safely(compiling.profile.end_compile, frame)
+        if (profile := self._profile_of(compiling)) is not None:
+            _safely(profile.end_compile, frame)
 
     def _report(self, compiling: InFlightCompile, *, is_refused: bool) -> None:
+        """Report a compile, then let go of what only its listeners needed."""
         try:
             self._on_compiled(compiling, is_refused)
         except Exception:  # observing must never fail the user's program
             _logger.debug("could not report %s", compiling.function, exc_info=True)
-        compiling.lowered_program = None  # those who need it have it
+        compiling.lowered_program = None
         if compiling.is_small and compiling.measured is not None:
             self._unmeasured.add(compiling.measured)
 
 
 def _safely(call: Callable[..., Any], *arguments: Any) -> Any:
-    """Call a profiler; None where it failed, since that must never fail the user's program."""
+    """Call a profiler; returns None where it failed, which must not fail the user's program."""
     try:
         return call(*arguments)
     except Exception:
@@ -391,4 +410,5 @@ def _safely(call: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def _is_compile_line_needed() -> bool:
+    """Whether the stack will not show the avals of what JAX lowers; the caller is JAX's logger."""
     return not frames.tells_lowered_avals(sys._getframe(1))  # noqa: SLF001 (documented)

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import jax
 
+from jitcount._numerics.error_bounds import unit_roundoff
 from jitcount._numerics.expected import DECLARED, within
 from jitcount._numerics.rounding import Rounded
-from jitcount._numerics.units import unit_roundoff
 from jitcount._suite import transformer
 from jitcount._suite.case import Case
 from jitcount._suite.sharded_cases import unless_divided_by

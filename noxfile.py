@@ -4,19 +4,20 @@
 # ///
 """The sessions: the same tests and benchmarks under every install of JAX.
 
-Plain ``nox`` runs the CPU tests and the CPU benchmarks, and closes with a table of what they found.
+Plain ``nox`` runs the CPU tests and the CPU benchmarks, and ends with a table of what they found.
 What follows ``--`` goes to pytest. Two settings come from the environment:
 
 JITCOUNT_JAX    the JAX release to install (``0.7.2``); by default the newest that pip finds
 JITCOUNT_CUDA   the CUDA release of the gpu sessions, 12 (default) or 13
 
-Tags say when a session runs, beside the tests: `change` with every change (`.ci/run` and the
-workflow read it), `more` in the workflow only, `weekly` there once a week.
+Tags say when a session runs besides the tests: `change` with every change (`.ci/run` and the
+workflow read it), `more` with every change but in the workflow only, `weekly` there once a week.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from dataclasses import dataclass
@@ -26,7 +27,9 @@ from typing import TYPE_CHECKING
 import nox
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Mapping
+
+    Environment = Mapping[str, str | None]
 
 nox.needs_version = ">=2025.5"
 nox.options.default_venv_backend = "uv|virtualenv"
@@ -45,12 +48,12 @@ PROJECT = nox.project.load_toml(ROOT / "pyproject.toml")
 
 
 def has_cpu() -> bool:
-    """A CPU is always there."""
+    """Return True: every machine has a CPU."""
     return True
 
 
 def has_nvidia_gpu() -> bool:
-    """Ask the driver's own tool; it comes with every driver, also in a container or under WSL."""
+    """Whether the driver lists an NVIDIA GPU; its tool also works in a container and under WSL."""
     tool = shutil.which("nvidia-smi")
     if tool is None:
         return False
@@ -63,7 +66,7 @@ def has_nvidia_gpu() -> bool:
     return listed.returncode == 0 and "GPU 0" in listed.stdout
 
 
-# A Google network card has the same vendor: the device tells a TPU.
+# Google's network cards have the same vendor id: the device id tells them from a TPU.
 GOOGLE = "0x1ae0"
 TPU_DEVICES = frozenset(
     {"0x0027", "0x0056", "0x005e", "0x0062", "0x0063", "0x006f", "0x0076", "0x007c", "0x0083"}
@@ -71,7 +74,7 @@ TPU_DEVICES = frozenset(
 
 
 def has_tpu(pci_devices: Path = Path("/sys/bus/pci/devices")) -> bool:
-    """Look for a TPU on the PCI bus, as libtpu does."""
+    """Whether a TPU is on the PCI bus; libtpu looks for it in the same way."""
     return any(
         vendor.read_text().strip() == GOOGLE
         and vendor.with_name("device").read_text().strip() in TPU_DEVICES
@@ -81,31 +84,32 @@ def has_tpu(pci_devices: Path = Path("/sys/bus/pci/devices")) -> bool:
 
 @dataclass(frozen=True)
 class Backend:
-    """All that the sessions need to know of one backend."""
+    """Everything that the sessions need to know about one backend."""
 
     name: str
-    """As in ``tests-gpu``; also the platform that JAX reports."""
+    """The backend's name in ``tests-gpu``, and the platform that JAX reports."""
 
     device: str
-    """For people."""
+    """The device in words, for messages: ``an NVIDIA GPU``."""
 
     extra: str
-    """What ``jax[...]`` is installed with."""
+    """The extra of JAX that brings the backend: ``[cuda12]``."""
 
     jax_platforms: str
-    """The value of ``JAX_PLATFORMS``."""
+    """The value of ``JAX_PLATFORMS`` that selects the backend."""
 
     compiler: str
-    """What ``jitcount[...]`` is installed with to have the compiler alone."""
+    """The extra of jitcount that brings the backend's compiler without its device."""
 
     target: str
-    """For which that compiler compiles the suite."""
+    """The target for which ``aot-*`` has that compiler compile the suite."""
 
     is_present: Callable[[], bool]
+    """Whether this machine has the device."""
 
 
 def backends(cuda: str) -> dict[str, Backend]:
-    """The table of backends, for a CUDA release."""
+    """Return all backends by name, for a CUDA release."""
     table = (
         Backend("cpu", "the CPU", "", "cpu", "", "", has_cpu),
         Backend(
@@ -125,15 +129,38 @@ def backends(cuda: str) -> dict[str, Backend]:
 JAX = os.environ.get("JITCOUNT_JAX", "")
 CUDA = os.environ.get("JITCOUNT_CUDA", "12")
 BACKENDS = backends(CUDA)
+CPU = BACKENDS["cpu"]
+ACCELERATORS = tuple(backend for backend in BACKENDS.values() if backend.target)
+
+
+# --- What sessions install and run --------------------------------------------------------------
 
 
 def requirement(backend: Backend, release: str) -> str:
-    """JAX for a backend, in a release; an empty one stands for the newest."""
+    """Return the requirement of JAX for a backend; an empty release stands for the newest."""
     return f"jax{backend.extra}=={release}" if release else f"jax{backend.extra}"
 
 
+def group(name: str) -> list[str]:
+    """Return the requirements of a dependency group in pyproject.toml."""
+    return list(nox.project.dependency_groups(PROJECT, name))
+
+
+def environment(backend: Backend = CPU) -> dict[str, str | None]:
+    """Return the environment of a run: one backend, and no compile out of an older cache.
+
+    Many tests start a process that imports JAX. That takes one second instead of three where
+    Python may keep its bytecode, which some machines forbid.
+    """
+    return {
+        "JAX_PLATFORMS": backend.jax_platforms,
+        "JAX_COMPILATION_CACHE_DIR": None,
+        "PYTHONDONTWRITEBYTECODE": None,
+    }
+
+
 def require_device(session: nox.Session, backend: Backend) -> None:
-    """Fail at once, before anything is downloaded, where the device is not there."""
+    """Fail before anything is downloaded if this machine does not have the device."""
     if not backend.is_present():
         kind = session.name.partition("-")[0]
         session.error(
@@ -144,258 +171,250 @@ def require_device(session: nox.Session, backend: Backend) -> None:
         session.error(f"JITCOUNT_CUDA is {CUDA!r}; it can be 12 or 13")
 
 
-def install(session: nox.Session, backend: Backend, *more: str) -> None:
+def install(session: nox.Session, *more: str, release: str = JAX) -> None:
+    """Install JAX for the CPU, jitcount and further requirements."""
+    session.install(requirement(CPU, release), "-e", ".", *more)
+
+
+def install_tests(session: nox.Session, *more: str, backend: Backend = CPU) -> None:
     """Install jitcount and the test tools, then make sure that JAX has the backend."""
     session.install(requirement(backend, JAX), "-e", ".", *group("test"), *more)
     session.run("python", "-m", "tools.backend", backend.name, env=environment(backend))
 
 
-def environment(backend: Backend) -> dict[str, str | None]:
-    """The environment of a run: one backend, and no compile served from another day's cache.
-
-    Many tests start a process that imports JAX: a second instead of three where Python may keep
-    its bytecode, which some machines forbid.
-    """
-    return {
-        "JAX_PLATFORMS": backend.jax_platforms,
-        "JAX_COMPILATION_CACHE_DIR": None,
-        "PYTHONDONTWRITEBYTECODE": None,
-    }
+def install_compilers(session: nox.Session, *backends: Backend) -> None:
+    """Install jitcount, the test tools and compilers without their devices, by default all."""
+    extras = ",".join(backend.compiler for backend in backends or ACCELERATORS)
+    session.install(requirement(CPU, JAX), "-e", f".[{extras}]", *group("test"))
 
 
-def group(name: str) -> list[str]:
-    """The requirements of a dependency group in pyproject.toml."""
-    return list(nox.project.dependency_groups(PROJECT, name))
+# Two workers, for tests on the CPU; an accelerator belongs to one process at a time.
+PARALLEL = ("-n2", "--dist=worksteal")
 
 
-# --- The sessions -------------------------------------------------------------------------------
-
-
-# What looks closely takes long, and has a session of its own: the tests are done in three minutes.
-QUICK = ("-m", "not thorough")
-
-
-def run_tests(session: nox.Session, backend: Backend) -> None:
-    """Run the tests on a backend, then the suite's cases, and keep their ledger."""
-    require_device(session, backend)
-    install(session, backend)
-    # Two workers for the CPU; an accelerator is one process's at a time.
-    workers = ("-n2", "--dist=worksteal") if backend.name == "cpu" else ()
-    session.run("pytest", *workers, *(session.posargs or QUICK), env=environment(backend))
-    if not session.posargs:
-        run_suite(session, RESULTS / f"{backend.name}.json", environment(backend))
+def run_pytest(session: nox.Session, *arguments: str, **settings: str) -> None:
+    """Run pytest on the CPU, with settings of the environment."""
+    session.run("pytest", *arguments, *session.posargs, env=environment() | settings)
 
 
 def run_suite(
-    session: nox.Session, ledger: Path, env: dict[str, str | None], *arguments: str
+    session: nox.Session, ledger: Path, *arguments: str, env: Environment | None = None
 ) -> None:
-    """Run the suite's cases; fails when a result or a count is wrong."""
-    session.run("jitcount", "suite", "--ledger", str(ledger), *arguments, env=env)
+    """Run the suite's cases, and keep their ledger; fails if a result or a count is wrong."""
+    command = ("jitcount", "suite", "--ledger", str(ledger), *arguments)
+    session.run(*command, env=environment() if env is None else env)
 
 
-# The benchmarks that every backend runs; the others have sessions of their own.
-EVERYWHERE = ("calls", "ratios", "compare")
-
-
-def run_benchmarks(session: nox.Session, backend: Backend) -> None:
-    """Run the benchmarks on a backend, keep their figures as JSON and close with a table.
-
-    It fails where a limit does not hold.
-    """
-    require_device(session, backend)
-    install(session, backend)
+def run_benchmarks(
+    session: nox.Session, name: str, files: Iterable[str], *arguments: str, backend: Backend = CPU
+) -> None:
+    """Run benchmarks, keep their figures as JSON, end with a table; fails if a limit is broken."""
     RESULTS.mkdir(exist_ok=True)
-    figures = RESULTS / f"bench-{backend.name}.json"
-    session.run(
-        "pytest", *(f"benchmarks/test_{name}.py" for name in EVERYWHERE), "--quiet",
-        "--benchmark-columns=min,median,iqr,rounds", f"--benchmark-json={figures}",
-        *session.posargs,
-        env=environment(backend),
-    )  # fmt: skip
-    session.run("python", "benchmarks/summary.py", str(figures), env=environment(backend))
+    figures, env = RESULTS / f"bench-{name}.json", environment(backend)
+    tests = (f"benchmarks/test_{file}.py" for file in files)
+    keep = ("--quiet", f"--benchmark-json={figures}")
+    session.run("pytest", *tests, *keep, *arguments, *session.posargs, env=env)
+    session.run("python", "benchmarks/summary.py", str(figures), env=env)
 
 
-def add_sessions(backend: Backend) -> None:
-    """Two sessions for a backend, under the names that users type."""
+# --- Tests and benchmarks of a backend ----------------------------------------------------------
+
+
+def add_tests(backend: Backend) -> None:
+    """Add the session ``tests-<backend>``."""
 
     def tests(session: nox.Session) -> None:
-        run_tests(session, backend)
-
-    def bench(session: nox.Session) -> None:
-        run_benchmarks(session, backend)
+        require_device(session, backend)
+        install_tests(session, backend=backend)
+        workers = PARALLEL if backend is CPU else ()
+        # Tests that take long have a session of their own: these are done in three minutes.
+        chosen = session.posargs or ("-m", "not thorough")
+        session.run("pytest", *workers, *chosen, env=environment(backend))
+        if not session.posargs:
+            ledger = RESULTS / f"{backend.name}.json"
+            run_suite(session, ledger, env=environment(backend))
 
     tests.__doc__ = f"Test results and compile counts on {backend.device}."
+    nox.session(name=f"tests-{backend.name}", default=backend is CPU)(tests)
+
+
+def add_benchmarks(backend: Backend) -> None:
+    """Add the session ``bench-<backend>``: the benchmarks that make sense on every backend."""
+
+    def bench(session: nox.Session) -> None:
+        require_device(session, backend)
+        install_tests(session, backend=backend)
+        columns = "--benchmark-columns=min,median,iqr,rounds"
+        files = ("calls", "ratios", "compare")
+        run_benchmarks(session, backend.name, files, columns, backend=backend)
+
     bench.__doc__ = f"Time cold, retraced and cached calls on {backend.device}."
-    is_default = backend.name == "cpu"
-    nox.session(name=f"tests-{backend.name}", default=is_default)(tests)
-    more = ["more"] if is_default else []
-    nox.session(name=f"bench-{backend.name}", default=is_default, tags=more)(bench)
-
-
-for _backend in BACKENDS.values():
-    add_sessions(_backend)
-
-
-def install_compilers(session: nox.Session, *backends: Backend) -> None:
-    """Install jitcount, the test tools and the compilers of backends that need not be there."""
-    extras = ",".join(backend.compiler for backend in backends)
-    jax = requirement(BACKENDS["cpu"], JAX)
-    session.install(jax, "-e", f".[{extras}]", *group("test"))
+    tags = ["more"] if backend is CPU else []
+    nox.session(name=f"bench-{backend.name}", default=backend is CPU, tags=tags)(bench)
 
 
 SHARDED = ("sharded-*", "transformer-sharded")
 
 
 def add_aot(backend: Backend) -> None:
-    """A session for a backend's real compiler on a machine that does not have the device."""
+    """Add the session ``aot-<backend>``: its real compiler, on a machine without the device."""
 
     def aot(session: nox.Session) -> None:
         install_compilers(session, backend)
-        env = environment(BACKENDS["cpu"])
         pages = ("tests/test_pages.py", "tests/test_examples.py")
-        tests = ("tests/_targets", "tests/_emulate", *pages)
-        session.run("pytest", *tests, "-m", "aot", "-n2", *session.posargs, env=env)
+        run_pytest(session, "tests/_targets", "tests/_emulate", *pages, "-m", "aot", "-n2")
         if not session.posargs:
-            # What is compiled is run here, too, and its results are checked. What is sharded needs
-            # as many devices.
+            # What the compiler made is run here, and its results are checked. Sharded cases need
+            # as many devices as they have shards.
+            as_if, eight = ("--as-if", backend.target), environment() | {"JAX_NUM_CPU_DEVICES": "8"}
             ledger = RESULTS / f"as-if-{backend.name}-sharded.json"
-            eight = env | {"JAX_NUM_CPU_DEVICES": "8"}
-            run_suite(session, ledger, eight, "--as-if", backend.target, "--", *SHARDED)
-            emulated = RESULTS / f"as-if-{backend.name}.json"
-            run_suite(session, emulated, env, "--as-if", backend.target)
+            run_suite(session, ledger, *as_if, "--", *SHARDED, env=eight)
+            run_suite(session, RESULTS / f"as-if-{backend.name}.json", *as_if)
 
     aot.__doc__ = f"Compile the suite for {backend.device} with its real compiler, and compute it."
     nox.session(name=f"aot-{backend.name}", default=False, tags=["change"])(aot)
 
 
 for _backend in BACKENDS.values():
-    if _backend.target:
-        add_aot(_backend)
+    add_tests(_backend)
+    add_benchmarks(_backend)
+for _backend in ACCELERATORS:
+    add_aot(_backend)
 
 
 @nox.session(default=False, tags=["more"])
 def emulated(session: nox.Session) -> None:
-    """Compute the suite as a TPU and a GPU would, beside the CPU's own results, and compare."""
-    there = [backend for backend in BACKENDS.values() if backend.target]
-    install_compilers(session, *there)
-    env = environment(BACKENDS["cpu"])
-    session.run("pytest", "tests/test_pages.py", "-m", "aot", env=env)  # some need both compilers
-    ledgers = {"": RESULTS / "as-if-cpu.json"}
-    ledgers |= {backend.target: RESULTS / f"as-if-{backend.name}.json" for backend in there}
-    for target, ledger in ledgers.items():
-        run_suite(session, ledger, env, *(("--as-if", target) if target else ()))
+    """Compute the suite as a TPU and a GPU would, and compare with the CPU's own results."""
+    install_compilers(session)
+    # Some pages need both compilers.
+    session.run("pytest", "tests/test_pages.py", "-m", "aot", env=environment())
+    ledgers = {backend: RESULTS / f"as-if-{backend.name}.json" for backend in (CPU, *ACCELERATORS)}
+    for backend, ledger in ledgers.items():
+        run_suite(session, ledger, *(("--as-if", backend.target) if backend.target else ()))
     session.run("jitcount", "compare", *map(str, ledgers.values()))
+
+
+# --- More tests ---------------------------------------------------------------------------------
 
 
 @nox.session(default=False, tags=["change"])
 def libraries(session: nox.Session) -> None:
     """Test causes through equinox, flax, haiku, numpyro, optax and jaxtyping, on the CPU."""
-    cpu = BACKENDS["cpu"]
-    install(session, cpu, *group("libraries"))
-    session.run("pytest", "tests/libraries", *session.posargs, env=environment(cpu))
+    install_tests(session, *group("libraries"))
+    run_pytest(session, "tests/libraries")
 
 
 @nox.session(default=False, tags=["more"])
 def field(session: nox.Session) -> None:
     """Run small real programs with and without jitcount, and check each recompile's cause."""
-    cpu = BACKENDS["cpu"]
-    install(session, cpu, *group("libraries"))
-    session.run("pytest", "tests/field", "-n2", *session.posargs, env=environment(cpu))
+    install_tests(session, *group("libraries"))
+    run_pytest(session, "tests/field", "-n2")
 
 
 @nox.session(default=False, tags=["change"])
 def thorough(session: nox.Session) -> None:
     """Run the tests that take long, on the CPU: random programs, every fault, many processes."""
-    cpu = BACKENDS["cpu"]
-    install(session, cpu)
-    command = ("pytest", "-m", "thorough", "-n2", "--dist=worksteal")
-    session.run(*command, *session.posargs, env=environment(cpu))
+    install_tests(session)
+    run_pytest(session, "-m", "thorough", *PARALLEL)
 
 
 @nox.session(default=False, python="3.11", venv_backend="uv", tags=["weekly"])
 def lowest(session: nox.Session) -> None:
-    """Run the tests with the lowest versions that are declared, of the oldest Python."""
+    """Run the tests with the lowest versions that pyproject.toml declares, on the oldest Python."""
     session.install("--resolution", "lowest-direct", "-e", ".", *group("test"))
-    env = environment(BACKENDS["cpu"])
-    session.run("pytest", "-n2", "--dist=worksteal", *session.posargs, env=env)
+    run_pytest(session, *PARALLEL)
 
 
 @nox.session(default=False, tags=["weekly"])
 def attack(session: nox.Session) -> None:
-    """Damage files, mutate command lines, interrupt runs: thousands; no traceback, nothing lost."""
-    cpu = BACKENDS["cpu"]
-    install(session, cpu)
-    env = environment(cpu) | {"JITCOUNT_ATTACK": "full"}
-    session.run("pytest", "tests/attack", "-n2", "--dist=worksteal", *session.posargs, env=env)
+    """Damage files, mutate command lines, interrupt runs: no traceback, and nothing is lost."""
+    install_tests(session)
+    run_pytest(session, "tests/attack", *PARALLEL, JITCOUNT_ATTACK="full")
 
 
 @nox.session(name="attack-as-if", default=False, tags=["weekly"])
 def attack_as_if(session: nox.Session) -> None:
-    """Run hundreds of random programs as if on a TPU and a GPU, exactly: the CPU's results."""
-    install_compilers(session, BACKENDS["gpu"], BACKENDS["tpu"])
-    env = environment(BACKENDS["cpu"]) | {"JITCOUNT_ATTACK": "full"}
+    """Run random programs as if on a TPU and a GPU, exactly: the results must be the CPU's."""
+    install_compilers(session)
     tests = "tests/_emulate/test_random_programs.py"
-    session.run("pytest", tests, "-n2", "--dist=worksteal", *session.posargs, env=env)
+    run_pytest(session, tests, *PARALLEL, JITCOUNT_ATTACK="full")
 
 
-def run_apart(session: nox.Session, name: str) -> None:
-    """Run one file of benchmarks that is not for every backend, and close with its ratios.
+def core_tests(page: str) -> list[str]:
+    """Return the tests of the rooms that the table in `docs/architecture.md` marks as core."""
+    rooms = re.findall(r"^\| `src/jitcount/(\w+)(/|\.py)` .*\| core \|$", page, re.MULTILINE)
+    return [f"tests/{room}" if end == "/" else f"tests/test{room}.py" for room, end in rooms]
 
-    It fails where a limit does not hold.
-    """
-    RESULTS.mkdir(exist_ok=True)
-    figures = RESULTS / f"bench-{name}.json"
-    env = environment(BACKENDS["cpu"])
-    command = ("pytest", f"benchmarks/test_{name}.py", "--quiet", f"--benchmark-json={figures}")
-    session.run(*command, *session.posargs, env=env)
-    session.run("python", "benchmarks/summary.py", str(figures), env=env)
+
+@nox.session(default=False)
+def core(session: nox.Session) -> None:
+    """Test what must hold on every system: what is seen, explained and kept of a compile."""
+    install_tests(session)
+    run_pytest(session, *core_tests((ROOT / "docs" / "architecture.md").read_text("utf-8")))
+
+
+@nox.session(default=False, tags=["weekly"])
+def coverage(session: nox.Session) -> None:
+    """Run the tests on the CPU, and report which lines and branches they reach."""
+    install_tests(session, *group("coverage"))
+    arguments = session.posargs or PARALLEL
+    session.run("coverage", "erase")
+    session.run("coverage", "run", "-m", "pytest", *arguments, env=environment())
+    session.run("coverage", "combine", "--quiet")
+    session.run("coverage", "report")
+    if summary := os.environ.get("GITHUB_STEP_SUMMARY"):
+        table = session.run("coverage", "report", "--format=markdown", silent=True)
+        with Path(summary).open("a", encoding="utf-8") as file:
+            file.write(f"## Coverage\n\n{table}\n")
+
+
+# --- More benchmarks ----------------------------------------------------------------------------
 
 
 @nox.session(name="bench-overheads", default=False, tags=["weekly"])
 def bench_overheads(session: nox.Session) -> None:
-    """Hold compiles with jitcount, and with its neighbours, against bare ones, on the CPU."""
-    install(session, BACKENDS["cpu"], *group("neighbours"))
-    run_apart(session, "overheads")
+    """Compare compiles with jitcount, and with its neighbours, to bare ones, on the CPU."""
+    install_tests(session, *group("neighbours"))
+    run_benchmarks(session, "overheads", ["overheads"])
 
 
 @nox.session(name="bench-plugin", default=False, tags=["weekly"])
 def bench_plugin(session: nox.Session) -> None:
     """Time whole runs of pytest with and without the plugin, on the CPU."""
-    install(session, BACKENDS["cpu"])
-    run_apart(session, "plugin")
+    install_tests(session)
+    run_benchmarks(session, "plugin", ["plugin"])
 
 
 @nox.session(name="bench-targets", default=False, tags=["weekly"])
 def bench_targets(session: nox.Session) -> None:
-    """Time ``record(targets=...)`` beside the bare compiles for a TPU and a GPU, without them."""
-    install_compilers(session, BACKENDS["gpu"], BACKENDS["tpu"])
-    run_apart(session, "targets")
+    """Time record(targets=...) beside the bare compiles for a TPU and a GPU, without them."""
+    install_compilers(session)
+    run_benchmarks(session, "targets", ["targets"])
 
 
 @nox.session(name="bench-profile", default=False, tags=["weekly"])
 def bench_profile(session: nox.Session) -> None:
-    """Leave out the lines that a profile blames, on the CPU and for targets; what it costs."""
-    install_compilers(session, BACKENDS["gpu"], BACKENDS["tpu"])
-    env = environment(BACKENDS["cpu"])
-    session.run("python", "benchmarks/profile_costs.py", env=env)
-    session.run("python", "benchmarks/attribution.py", *session.posargs, env=env)
-    for target in ("tpu:v5e", "cuda:h100"):
-        # Of a GPU's fusions the compiler says too little: its table is shown, and not judged.
+    """Time compiles without the lines that a profile blames, and with and without a profile."""
+    install_compilers(session)
+    session.run("python", "benchmarks/profile_costs.py", env=environment())
+    for target in ("", *(backend.target for backend in reversed(ACCELERATORS))):
+        where = ("--target", target) if target else ()
+        # A GPU's compiler says too little about its fusions: its table is shown, and not judged.
         codes = [0, 1] if target.startswith("cuda") else [0]
-        session.run(
-            "python", "benchmarks/attribution.py", "--target", target, *session.posargs,
-            env=env, success_codes=codes,
-        )  # fmt: skip
+        command = ("python", "benchmarks/attribution.py", *where, *session.posargs)
+        session.run(*command, env=environment(), success_codes=codes)
 
 
 @nox.session(name="bench-as-if", default=False, tags=["weekly"])
 def bench_as_if(session: nox.Session) -> None:
-    """Time calls inside of ``as_if`` beside the same calls outside, and first ones."""
-    install_compilers(session, BACKENDS["gpu"], BACKENDS["tpu"])
-    run_apart(session, "as_if")
+    """Time cached and first calls inside of as_if, beside the same calls outside."""
+    install_compilers(session)
+    run_benchmarks(session, "as_if", ["as_if"])
 
 
-# The JAX releases that are held side by side, each with a Python that has it.
+# --- Releases of JAX side by side ---------------------------------------------------------------
+
+# Each release with a Python that has it.
 RELEASES = {
     "0.7.2": "3.11",
     "0.8.3": "3.11",
@@ -407,26 +426,46 @@ RELEASES = {
 
 
 def add_suite(release: str, python: str) -> None:
-    """A session for the suite under one release."""
+    """Add the session ``suite-<release>``."""
 
     def suite_of_release(session: nox.Session) -> None:
-        cpu = BACKENDS["cpu"]
-        session.install(requirement(cpu, release), "-e", ".")
-        run_suite(session, VERSIONS / f"{release}.json", environment(cpu))
+        install(session, release=release)
+        run_suite(session, VERSIONS / f"{release}.json")
 
     suite_of_release.__doc__ = f"Run the suite's cases under JAX {release}."
     nox.session(name=f"suite-{release}", python=python, default=False)(suite_of_release)
 
 
+def score_file(release: str) -> Path:
+    """Return the file that keeps the score of a release."""
+    return RESULTS / f"score-{release}.json"
+
+
+def add_score(release: str, python: str) -> None:
+    """Add the session ``score-<release>``."""
+
+    def score_of_release(session: nox.Session) -> None:
+        install(session, release=release)
+        RESULTS.mkdir(exist_ok=True)
+        env = environment() | {"JAX_NUM_CPU_DEVICES": "2"}
+        command = ("python", "-m", "tools.score", "--json", str(score_file(release)))
+        session.run(*command, env=env)
+
+    score_of_release.__doc__ = f"Count how often the cause is right under JAX {release}."
+    nox.session(name=f"score-{release}", python=python, default=False)(score_of_release)
+
+
 for _release, _python in RELEASES.items():
     add_suite(_release, _python)
+for _release, _python in RELEASES.items():
+    add_score(_release, _python)
 
 
 @nox.session(default=False, venv_backend="none", tags=["weekly"])
 def versions(session: nox.Session) -> None:
     """Run the suite under each JAX release, then compare: each bit, count and compile time."""
     shutil.rmtree(VERSIONS, ignore_errors=True)
-    # Notified, not required: where an interpreter is missing that session fails and says so, and
+    # Notified, not required: where an interpreter is missing, that session fails and says so, and
     # the others are still compared.
     for release, python in RELEASES.items():
         session.notify(f"suite-{release}-{python}")
@@ -435,39 +474,15 @@ def versions(session: nox.Session) -> None:
 
 @nox.session(name="versions-table", default=False)
 def versions_table(session: nox.Session) -> None:
-    """Compare the ledgers that ``versions`` left."""
+    """Compare the ledgers that the session versions has left."""
     session.install("-e", ".")
     paths = {release: VERSIONS / f"{release}.json" for release in RELEASES}
-    there = [str(path) for path in paths.values() if path.exists()]
+    found = [str(path) for path in paths.values() if path.exists()]
     missing = [release for release, path in paths.items() if not path.exists()]
-    if len(there) > 1:
-        session.run("jitcount", "compare", *there)
+    if len(found) > 1:
+        session.run("jitcount", "compare", *found)
     if missing:
         session.error(f"no ledger of JAX {', '.join(missing)}: its session above says why")
-
-
-def score_file(release: str) -> Path:
-    """Where the score of a release is kept."""
-    return RESULTS / f"score-{release}.json"
-
-
-def add_score(release: str, python: str) -> None:
-    """A session for the score of one release."""
-
-    def score_of_release(session: nox.Session) -> None:
-        cpu = BACKENDS["cpu"]
-        session.install(requirement(cpu, release), "-e", ".")
-        RESULTS.mkdir(exist_ok=True)
-        env = environment(cpu) | {"JAX_NUM_CPU_DEVICES": "2"}
-        command = ("python", "-m", "tools.score", "--json", str(score_file(release)))
-        session.run(*command, env=env)
-
-    score_of_release.__doc__ = f"Score the causes that are found under JAX {release}."
-    nox.session(name=f"score-{release}", python=python, default=False)(score_of_release)
-
-
-for _release, _python in RELEASES.items():
-    add_score(_release, _python)
 
 
 @nox.session(
@@ -480,16 +495,18 @@ def score(session: nox.Session) -> None:
     session.run("python", "-m", "tools.score", "--join", *files)
 
 
+# --- More ways to run the suite -----------------------------------------------------------------
+
+
 @nox.session(default=False, tags=["weekly"])
 def faults(session: nox.Session) -> None:
     """Put known faults under the suite's cases, and show which of them the suite notices."""
-    cpu = BACKENDS["cpu"]
-    session.install(requirement(cpu, JAX), "-e", ".")
-    env = environment(cpu) | {"JAX_NUM_CPU_DEVICES": "2"}
+    install(session)
+    env = environment() | {"JAX_NUM_CPU_DEVICES": "2"}
     session.run("python", "-m", "tools.faults", *session.posargs, env=env)
 
 
-# More ways to run the same cases on one machine: arguments of the suite, and environment.
+# The ways to run the same cases on one machine: arguments of the suite, and environment.
 WAYS: dict[str, tuple[tuple[str, ...], dict[str, str | None]]] = {
     "1-device": ((), {"JAX_NUM_CPU_DEVICES": "1"}),
     "2-devices": ((), {"JAX_NUM_CPU_DEVICES": "2"}),
@@ -503,26 +520,24 @@ WAYS: dict[str, tuple[tuple[str, ...], dict[str, str | None]]] = {
 @nox.session(default=False, tags=["more"])
 def modes(session: nox.Session) -> None:
     """Run the suite on one machine in six ways (devices, processes, x64, eager), then compare."""
-    cpu = BACKENDS["cpu"]
-    session.install(requirement(cpu, JAX), "-e", ".")
+    install(session)
     shutil.rmtree(MODES, ignore_errors=True)
     for way, (arguments, settings) in WAYS.items():
-        run_suite(session, MODES / f"{way}.json", environment(cpu) | settings, *arguments)
+        run_suite(session, MODES / f"{way}.json", *arguments, env=environment() | settings)
     session.run("jitcount", "compare", *(str(MODES / f"{way}.json") for way in WAYS))
 
 
 @nox.session(default=False, tags=["weekly"])
 def seeds(session: nox.Session) -> None:
-    """Run the suite with other data 200 times, or as often as given: no result may be accused."""
-    cpu = BACKENDS["cpu"]
-    session.install(requirement(cpu, JAX), "-e", ".")
+    """Run the suite with other data 200 times, or N times after --: no false alarm may come."""
+    install(session)
     arguments = session.posargs or ["200"]
-    session.run("python", "-m", "tools.seeds", *arguments, env=environment(cpu))
+    session.run("python", "-m", "tools.seeds", *arguments, env=environment())
 
 
 @nox.session(default=False)
 def compare(session: nox.Session) -> None:
-    """Compare the ledgers that are there, or those named after ``--``."""
+    """Compare the ledgers in results/, or those that are named after --."""
     session.install("-e", ".")
     names = [f"{kind}{backend}" for kind in ("", "as-if-") for backend in BACKENDS]
     left = [path for name in names if (path := RESULTS / f"{name}.json").exists()]
@@ -530,17 +545,20 @@ def compare(session: nox.Session) -> None:
     session.run("jitcount", "compare", *(session.posargs or map(str, left)))
 
 
+# --- Checks of the code, the pages and the package ----------------------------------------------
+
+
 @nox.session(default=False, tags=["change"])
 def docs(session: nox.Session) -> None:
     """Build the pages, strictly: a link or an anchor that leads nowhere fails."""
     session.install(*group("docs"))
-    quiet = {"NO_MKDOCS_2_WARNING": "1"}  # news of the theme's makers, at every build
+    quiet = {"NO_MKDOCS_2_WARNING": "1"}  # the theme announces its successor at every build
     session.run("mkdocs", *(session.posargs or ("build",)), env=quiet)
 
 
 @nox.session(default=False, tags=["change"])
 def package(session: nox.Session) -> None:
-    """Build wheel and sdist, check what is in them and said of them, and use the wheel."""
+    """Build wheel and sdist, check their contents and metadata, and use the wheel."""
     session.install(*group("package"))
     shutil.rmtree(DIST, ignore_errors=True)
     session.run("validate-pyproject", "pyproject.toml")
@@ -554,35 +572,9 @@ def package(session: nox.Session) -> None:
 
 @nox.session(default=False, tags=["more"])
 def workflows(session: nox.Session) -> None:
-    """Check the workflows with actionlint, which its package fetches from where it is released."""
+    """Check the workflows with actionlint, which its package downloads."""
     session.install(*group("workflows"))
     session.run("actionlint")
-
-
-@nox.session(default=False, tags=["weekly"])
-def coverage(session: nox.Session) -> None:
-    """Run the tests on the CPU, and report which lines and branches they reach."""
-    cpu = BACKENDS["cpu"]
-    install(session, cpu, *group("coverage"))
-    arguments = session.posargs or ("-n2", "--dist=worksteal")
-    session.run("coverage", "erase")
-    session.run("coverage", "run", "-m", "pytest", *arguments, env=environment(cpu))
-    session.run("coverage", "combine", "--quiet")
-    session.run("coverage", "report")
-    if summary := os.environ.get("GITHUB_STEP_SUMMARY"):
-        table = session.run("coverage", "report", "--format=markdown", silent=True)
-        with Path(summary).open("a", encoding="utf-8") as file:
-            file.write(f"## Coverage\n\n{table}\n")
-
-
-@nox.session(default=False)
-def core(session: nox.Session) -> None:
-    """Test what must hold on every system: what is seen, explained and kept of a compile."""
-    cpu = BACKENDS["cpu"]
-    install(session, cpu)
-    rooms = ("_jax", "observe", "explain", "recorder", "numerics", "ledger", "show")
-    tests = [f"tests/{room}" for room in rooms]
-    session.run("pytest", *tests, "tests/test_problem.py", *session.posargs, env=environment(cpu))
 
 
 @nox.session(default=False, tags=["change"])
@@ -597,7 +589,7 @@ def lint(session: nox.Session) -> None:
 @nox.session(default=False, tags=["change"])
 def types(session: nox.Session) -> None:
     """Check types, strictly."""
-    session.install(requirement(BACKENDS["cpu"], JAX), "-e", ".", *group("types"))
+    install(session, *group("types"))
     session.run("mypy", *session.posargs)
 
 

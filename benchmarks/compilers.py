@@ -1,4 +1,4 @@
-"""The compilers of targets by hand, as JAX's documentation shows it, and the time of all."""
+"""Compiles for targets by hand, as JAX's documentation shows it, and times all processes."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 
 def as_their_process() -> None:
-    """Give this process the settings that the compilers' own have."""
+    """Set the environment of this process as the compilers' processes have it."""
     wanted = ("TPU_", "ALLOW_", "TF_CPP")
     os.environ.update({k: v for k, v in process.environment().items() if k.startswith(wanted)})
 
 
 def compile_for(name: str, fun: Callable[..., Any], *arguments: Any) -> None:
-    """One program, ahead of time and in this process."""
+    """Compile one program for a target, ahead of time and in this process."""
     target = parse(name)
     devices = topologies.get_topology_desc(**topology(target, 1)).devices
     sharding = SingleDeviceSharding(devices[0])
@@ -37,14 +37,14 @@ def compile_for(name: str, fun: Callable[..., Any], *arguments: Any) -> None:
 
 
 def seconds_with_children(call: Callable[[], object]) -> float:
-    """Seconds of the processor, of this process and of the compilers' that it has started."""
+    """Processor time of a call, in this process and the compilers that it has started."""
     begin = _seconds_of_all()
     call()
     return _seconds_of_all() - begin
 
 
 def _seconds_of_all() -> float:
-    """Of children that are still there, only the system knows; the compilers need Linux anyway."""
+    """Processor time so far; that of running children comes from /proc (compilers need Linux)."""
     ticks = 0
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):  # gone in between

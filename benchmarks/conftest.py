@@ -1,4 +1,4 @@
-"""What all benchmarks share: the three ways to write the sum, and where the figures are from."""
+"""What all benchmarks share: three ways to write the sum, and the environment of the figures."""
 
 from __future__ import annotations
 

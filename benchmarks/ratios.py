@@ -1,9 +1,9 @@
-"""Two sides, measured side by side in one run, in seconds of the processor.
+"""Compares two sides in one run, in processor time.
 
-A machine that others use is slow for a second and fast for the next: by the clock, the same run
-says 1.00 and then 1.06. So the time is that of the processor, the sides take turns, and the ratio
-is the median over all rounds. There are as many as it takes to know it to `PRECISION`: then two
-runs agree to 0.01. A run that does not get there says so, and its limit does not hold.
+A shared machine is slow for a second and fast for the next: by the clock, the same run says 1.00
+and then 1.06. So processor time is measured, the sides take turns, and the ratio is the median over
+all rounds. There are as many rounds as it takes to know the ratio to `PRECISION`: then two runs
+agree to 0.01. A run that does not get there says so, and its limit does not hold.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     Side = Callable[[], float]
 
 PRECISION = 0.0025
-"""The standard error that is small enough: of 100 pairs of runs, 99 then agree to 0.01."""
+"""The standard error at which 99 of 100 pairs of runs agree to 0.01."""
 
 _CALLS = 50
 
 
 def seconds_for(call: Call, calls: int = _CALLS) -> float:
-    """Seconds of the processor, in all threads of the process."""
+    """Processor time of some calls, in all threads of the process."""
     begin = time.process_time()
     for _ in range(calls):
         call()
@@ -38,20 +38,20 @@ def seconds_for(call: Call, calls: int = _CALLS) -> float:
 
 @dataclass(frozen=True)
 class Ratio:
-    """One side against another, and the most that it may be."""
+    """A ratio of two sides, and its limit."""
 
     name: str
     above: str
     below: str
     limit: float | None = None
     precision: float = PRECISION
-    """How well it must be known for that: its standard error."""
+    """The standard error to which the ratio must be known."""
 
 
 def keep_ratio(
     benchmark: BenchmarkFixture, name: str, limit: float | None, numerator: Call, denominator: Call
 ) -> None:
-    """Keep the ratio of two calls that compile nothing."""
+    """Measure the ratio of two calls that compile nothing, and keep it in the figures."""
     sides = {"above": lambda: seconds_for(numerator), "below": lambda: seconds_for(denominator)}
     keep_ratios(benchmark, sides, [Ratio(name, "above", "below", limit)], most=20_000)
 
@@ -70,14 +70,14 @@ def keep_ratios(  # noqa: PLR0913 (keywords, each of its own)
 
     Args:
         benchmark: pytest-benchmark's fixture.
-        sides: by name, what gives seconds.
-        ratios: which of them are compared.
-        most: how many rounds there are at the most, however far from known.
-        fewest: how many there are at the least, and where no ratio has a limit.
-        turns: how often each side has its turn in a round, for work that is done once in a while.
-        before_round: what is not timed, and no side should have to do for the others.
+        sides: functions by name; each returns the seconds that it took.
+        ratios: which sides are compared.
+        most: the largest number of rounds, even if a ratio is still unknown.
+        fewest: the smallest number of rounds, and the number if no ratio has a limit.
+        turns: how often each side runs in a round, for work that is done once in a while.
+        before_round: work that is not timed, so that no side does it for the others.
     """
-    for seconds in sides.values():  # what is slow only once
+    for seconds in sides.values():  # the first call of each is slow
         seconds()
     rounds: list[dict[str, float]] = []
 
@@ -86,7 +86,7 @@ def keep_ratios(  # noqa: PLR0913 (keywords, each of its own)
         while len(rounds) < wanted:
             before_round()
             rounds.append(_one_round(sides, len(rounds), turns))
-            # Asked after each round, that would soon take longer than the rounds.
+            # Checked after each round, this would soon take longer than the rounds.
             if len(rounds) == wanted < most and _is_unknown(rounds, ratios):
                 wanted = min(most, wanted + wanted // 10 + 1)
 
@@ -103,9 +103,9 @@ def keep_ratios(  # noqa: PLR0913 (keywords, each of its own)
 
 
 def _one_round(sides: Mapping[str, Side], number: int, turns: int) -> dict[str, float]:
-    """The sides in turn; another one begins each time, since what runs first warms the caches.
+    """Run the sides in turns, with another first each time, because the first warms the caches.
 
-    There and back, so that none of three always comes after the same other one.
+    The order is reversed at times, so that no side always follows the same one.
     """
     names = list(sides)
     seconds = dict.fromkeys(names, 0.0)
@@ -118,7 +118,7 @@ def _one_round(sides: Mapping[str, Side], number: int, turns: int) -> dict[str, 
 
 
 def _is_unknown(rounds: Sequence[dict[str, float]], ratios: Sequence[Ratio]) -> bool:
-    """Whether a ratio that has a limit could come out otherwise in another run."""
+    """Whether a ratio that has a limit could be different in another run."""
     judged = (ratio for ratio in ratios if ratio.limit is not None)
     return any(error_of(_found(rounds, ratio)) > ratio.precision for ratio in judged)
 
@@ -128,7 +128,7 @@ def _found(rounds: Sequence[dict[str, float]], ratio: Ratio) -> list[float]:
 
 
 def error_of(ratios: Sequence[float]) -> float:
-    """The standard error of their median, from their spread: outliers do not count.
+    """The standard error of the median of ratios, from their spread; outliers do not count.
 
     >>> error_of([1.0] * 10), round(error_of([0.9, 1.0, 1.1] * 100), 3)
     (0.0, 0.011)

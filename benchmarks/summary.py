@@ -1,4 +1,4 @@
-"""Prints what benchmarks found, beside what the problem claims: `python summary.py FILE...`."""
+"""Prints the figures of benchmarks beside what the problem claims: `python summary.py FILE...`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from variants import VARIANTS
 
 HOLDS = "holds"
 
-# The benchmarks of a call, with the words for them and what the problem claims.
+# The benchmarks of a call, with their names in the table and what the problem claims.
 CALLS = {
     "test_cold[{}]": ("cold: empty caches", "tens of ms"),
     "test_retrace[{}]": ("retrace: new shape", "tens of ms"),
@@ -32,7 +32,7 @@ LEGEND = (
 
 
 def summary(found: dict[str, Any]) -> list[Part]:
-    """Four tables: calls, the compiles of a cold call, ratios, jobs; each where there is one."""
+    """Up to four tables: calls, the compiles of a cold call, ratios, jobs."""
     by_name = {benchmark["name"]: benchmark for benchmark in found["benchmarks"]}
     where = Heading(f"On {found['machine_info']['jax']['text']}")
     tables = _calls(by_name), _compiles(by_name), _ratios(by_name), _jobs(by_name)
@@ -76,15 +76,15 @@ def _ratios(by_name: dict[str, Any]) -> list[Part]:
 
 
 def ratios_in(by_name: dict[str, Any]) -> list[dict[str, Any]]:
-    """All that were measured, in the order of the benchmarks."""
+    """All measured ratios, in the order of the benchmarks."""
     every = (benchmark["extra_info"].get("ratios", []) for benchmark in by_name.values())
     return [ratio for ratios in every for ratio in ratios]
 
 
 def verdict(ratio: dict[str, Any]) -> str:
-    """What is shown is what is judged: two digits. What is not known so well does not hold.
+    """Judge a ratio by the two digits that are shown; one that is not known so well does not hold.
 
-    What passes its limit by more than it may be off is known well enough.
+    A ratio that exceeds its limit by more than its error is known well enough.
     """
     if ratio["limit"] is None:
         return ""
@@ -96,7 +96,7 @@ def verdict(ratio: dict[str, Any]) -> str:
 
 
 def _jobs(by_name: dict[str, Any]) -> list[Part]:
-    """Jobs that people wait for: how long depends on the machine, so that nothing is judged."""
+    """Jobs that people wait for; their times depend on the machine, so they are not judged."""
     rows = [
         (benchmark["extra_info"]["name"], Seconds(benchmark["stats"]["median"]))
         for benchmark in by_name.values()
@@ -109,7 +109,7 @@ def main(paths: list[str]) -> int:
     """Print one summary per file.
 
     Returns:
-        1 where a limit does not hold, else 0.
+        1 if a limit does not hold, else 0.
     """
     does_hold = True
     for path in paths:

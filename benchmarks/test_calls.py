@@ -1,7 +1,7 @@
-"""The three quantities of a jitted function, each for the three ways to write the sum.
+"""The three times of a jitted function, each for the three ways to write the sum.
 
 *Cold* is a first call with empty caches, *retrace* a new shape on a warm function, *cached* a call
-that compiles nothing: until it is dispatched, and until its result is there.
+that compiles nothing: until it is dispatched, and until its result is ready.
 """
 
 from __future__ import annotations

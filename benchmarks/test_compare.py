@@ -1,4 +1,4 @@
-"""What it takes to compare_ledgers six ledgers of five hundred cases, from files to text."""
+"""The time to compare six ledgers of five hundred cases, from files to text."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _LEDGERS = 6
 _CASES = 500
 
-# Small ones of every class; each is there many times.
+# Small cases of every class; each is used many times.
 _CHOSEN = ("first-example", "sum-100", "sum-nan", "sum-complex64", "exp", "sum-axis-1", "matmul")
 
 

@@ -1,7 +1,7 @@
-"""What it costs a compile that jitcount is there, beside what its neighbours cost.
+"""What jitcount adds to a compile, beside what its neighbours add.
 
-Two programs: one that is compiled in no time, which is the worst case, and a gradient as people
-train with.
+There are two programs: one that compiles very quickly, which is the worst case, and a gradient as
+in training.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ Block = Callable[[], AbstractContextManager[object]]
 
 
 def add_one(x: jax.Array) -> jax.Array:
-    """Compiled in no time."""
+    """A program that compiles very quickly."""
     return x + 1
 
 
@@ -55,7 +55,7 @@ _WEIGHTS = [
 
 
 def training_step(x: jax.Array) -> Any:
-    """The gradient of a small network, and a step along it."""
+    """The gradient of a small network, and a step of gradient descent."""
 
     def loss(weights: list[jax.Array]) -> jax.Array:
         hidden = x[:, None] * jnp.ones(_WIDTHS[0])
@@ -69,16 +69,16 @@ def training_step(x: jax.Array) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Compiles:
-    """A side: one more length, compiled inside of a block; opening the block is not timed."""
+    """A side: compiles one more length inside of a block; opening the block is not timed."""
 
     jitted: Any
     lengths: Iterator[int]
-    """Shared by all sides: none compiles what another one has compiled."""
+    """The lengths, shared by all sides, so that none compiles what another has compiled."""
 
     block: Block
 
     def __call__(self) -> float:
-        """The seconds that it took."""
+        """Compile, and return the seconds that it took."""
         x = jax.block_until_ready(array(next(self.lengths)))
         with self.block():
             return seconds_for(lambda: jax.block_until_ready(self.jitted(x)), calls=1)
@@ -89,8 +89,8 @@ def sides_of(
     blocks: Mapping[str, Block],
     wrapped: Mapping[str, Callable[..., Any]] | None = None,
 ) -> dict[str, Compiles]:
-    """The same function inside of each block; for some, as a neighbour wraps it."""
-    # Of other lengths XLA makes other loops: of multiples, none has a rest that vectors leave.
+    """A side for each block with the same function, or with a neighbour's wrapper of it."""
+    # XLA makes other loops for other lengths; multiples of a vector leave no rest.
     step = 16 if function is add_one else 4
     lengths = itertools.count(step, step)
     jitted = {name: jax.jit((wrapped or {}).get(name, function)) for name in blocks}
@@ -98,16 +98,16 @@ def sides_of(
 
 
 def rounds_of(function: Callable[..., Any], sides: Mapping[str, Compiles]) -> dict[str, Any]:
-    """What a round is made of: each has its share of what jitcount does once in a while."""
+    """The options of a round; each round includes its part of jitcount's occasional work."""
     turns = MOST_WAITING if function is add_one else 8
     return {"turns": turns, "before_round": lambda: begin_round(sides)}
 
 
 def begin_round(sides: Mapping[str, Compiles]) -> None:
-    """Let go of what the last round has compiled: XLA ends a process with thousands of programs.
+    """Free what the last round has compiled: XLA crashes a process with thousands of programs.
 
-    To free them is JAX's work: the last reference must not be ours. And the next compile has to ask
-    for that memory again, which takes milliseconds: were it timed, one side would pay for all.
+    JAX must free them, so the last reference must not be ours. The next compile then has to
+    allocate that memory again, which takes milliseconds; one side would pay for all.
     """
     registry.listener._unmeasured.measure_all()
     for side in sides.values():
@@ -119,14 +119,14 @@ def begin_round(sides: Mapping[str, Compiles]) -> None:
 
 @contextlib.contextmanager
 def alone(setting: AbstractContextManager[object] | None = None) -> Iterator[None]:
-    """JAX without jitcount, perhaps with a setting of its own."""
+    """Run JAX without jitcount, and with a setting if there is one."""
     with registry.listener.paused(), setting or contextlib.nullcontext():
         yield
 
 
 @contextlib.contextmanager
 def measured_apart(block: AbstractContextManager[object]) -> Iterator[None]:
-    """Another block, and fingerprints are nobody's work."""
+    """Run another block, and compute its fingerprints afterwards, when nothing is timed."""
     with block:
         yield
     registry.listener._unmeasured.measure_all()
@@ -149,7 +149,7 @@ def test_jitcount(
 
 @pytest.mark.benchmark(group="ratio")
 def test_the_same_twice(benchmark: BenchmarkFixture) -> None:
-    """What is the same on both sides must come out the same, or no other ratio means anything."""
+    """The ratio of equal sides must be 1, or no other ratio means anything."""
     sides = sides_of(add_one, {"bare": alone, "again": alone})
     ratios = [
         Ratio("bare / bare again: add_one", "bare", "again", 1.0),
@@ -177,9 +177,9 @@ def test_explained(benchmark: BenchmarkFixture) -> None:
 @pytest.mark.benchmark(group="ratio")
 @pytest.mark.parametrize("function", [add_one, training_step])
 def test_neighbours(benchmark: BenchmarkFixture, function: Callable[[jax.Array], Any]) -> None:
-    """What others offer, each as its own documentation shows it."""
-    # To explain a miss JAX looks through all that it has traced of a function, jnp's among them:
-    # after thousands of programs, a compile takes it seconds.
+    """What neighbours cost, each used as its own documentation shows."""
+    # To explain a miss, JAX searches everything that it has traced of a function, including jnp's:
+    # after thousands of programs, that takes seconds per compile.
     jax.clear_caches()
     by_chex = chex.assert_max_traces(function, n=_MANY)
     by_equinox = equinox.debug.assert_max_traces(function, max_traces=_MANY)
@@ -197,7 +197,7 @@ def test_neighbours(benchmark: BenchmarkFixture, function: Callable[[jax.Array],
 
 
 def fill_history(compile_one: Side, count: int) -> None:
-    """Let the history hold programs of a function, as if they had been compiled."""
+    """Put programs of a function into the history, as if they had been compiled."""
     with jitcount.record() as log:
         compile_one()
     program = log._seen[-1][0].program

@@ -1,4 +1,4 @@
-"""What the pytest plugin costs: whole runs of pytest, in projects as users have them."""
+"""What the pytest plugin costs: whole runs of pytest, in projects like those of users."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_step(number):
 
 
 def seconds_of_run(project: Path, *arguments: str) -> float:
-    """Seconds of the processor, of all threads of a run and of all that it starts."""
+    """Processor time of a run, in all its threads and all processes that it starts."""
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments]
     begin = os.times()
     subprocess.run(command, cwd=project, env=os.environ, capture_output=True, check=True)  # noqa: S603
@@ -57,7 +57,7 @@ def test_starting_without_jax(benchmark: BenchmarkFixture, tmp_path: Path) -> No
         "with": lambda: seconds_of_run(tmp_path),
         "without": lambda: seconds_of_run(tmp_path, "-p", "no:jitcount"),
     }
-    # A run takes a third of a second, and the system tells hundredths: that is known well enough
-    # for a limit so far from what is measured.
+    # A run takes a third of a second, and the system measures hundredths: that is precise enough
+    # for a limit so far from the measured ratio.
     ratio = Ratio("a project without JAX / without the plugin", "with", "without", 1.05, 0.01)
     keep_ratios(benchmark, sides, [ratio], most=300)

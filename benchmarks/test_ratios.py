@@ -1,4 +1,4 @@
-"""What a cached call must not cost more than something else."""
+"""Limits on the cost of a cached call, relative to other calls."""
 
 from __future__ import annotations
 

@@ -30,14 +30,14 @@ pytestmark = pytest.mark.skipif(
 
 
 def program() -> object:
-    """Small programs and a large one, on the CPU, as a user has them."""
+    """Run small programs and a large one on the CPU, as a user would."""
     sums = [jitcount.cache_independent_count(np.ones(n), np.ones(n)) for n in LENGTHS]
     trained = transformer.step(transformer.init(SIZES), transformer.tokens(SIZES))
     return jax.block_until_ready((sums, trained))
 
 
 def bare_compiles(name: str) -> None:
-    """The same programs, ahead of time and in this process, as JAX's documentation shows it."""
+    """Compile the same programs ahead of time in this process, as JAX's documentation shows."""
     for length in LENGTHS:
         compile_for(name, jnp.sum, np.ones(length, np.float32))
     compile_for(name, jnp.add, np.float32(0), np.float32(0))
@@ -46,7 +46,7 @@ def bare_compiles(name: str) -> None:
 
 @pytest.mark.benchmark(group="ratio")
 def test_targets(benchmark: BenchmarkFixture) -> None:
-    """Both sides run the program here and compile it for both; the compilers are there already."""
+    """Both sides run the program here and compile it for both targets, with running compilers."""
     as_their_process()
 
     def recorded() -> None:

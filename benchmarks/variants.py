@@ -1,4 +1,4 @@
-"""The same sum of two arrays, in three ways: ours, the naive one, and the one without jit."""
+"""The same sum of two arrays in other ways: by hand, naively, and without jit."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _hoisted_sum = jax.jit(jnp.sum)
 
 
 def hoisted_by_hand(x_a: jax.Array, x_b: jax.Array) -> jax.Array:
-    """What an expert would write on the spot: the least that a cached call can cost."""
+    """What an expert would write in place: the least that a cached call can cost."""
     return _hoisted_sum(x_a) + _hoisted_sum(x_b)
 
 
@@ -27,7 +27,7 @@ def wrapper_per_call(x_a: jax.Array, x_b: jax.Array) -> jax.Array:
 
 
 def plain(x_a: jax.Array, x_b: jax.Array) -> jax.Array:
-    """No jit of one's own."""
+    """The sum without a jit of its own."""
     return jnp.sum(x_a) + jnp.sum(x_b)
 
 
@@ -39,5 +39,5 @@ VARIANTS: dict[str, Variant] = {
 
 
 def array(length: int) -> jax.Array:
-    """Ones on the device; made without a compile."""
+    """An array of ones on the device, made without a compile."""
     return jax.device_put(np.ones(length, np.float32))

@@ -1,4 +1,4 @@
-"""Layers in a Python loop: each is traced and compiled anew.
+"""Layers in a Python loop: each one is traced and compiled separately.
 
 jitcount run --profile examples/layers.py
 """

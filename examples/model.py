@@ -1,4 +1,4 @@
-"""Attention over sixteen words, and its loss: on a TPU both of its products are rounded.
+"""Attention over sixteen words, and its loss: a TPU rounds both of its products.
 
 Run it with ``jitcount run --as-if tpu:v5e examples/model.py``.
 """

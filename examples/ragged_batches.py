@@ -1,4 +1,4 @@
-"""A data loader whose batches have other lengths each time: a compile for every length.
+"""A data loader whose batches have different lengths: one compile for each length.
 
 Run it with ``jitcount run examples/ragged_batches.py``.
 """

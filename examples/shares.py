@@ -1,6 +1,6 @@
-"""Which lines make a loss differ on a TPU, what helps, and how far the chip may be from this.
+"""Which lines make a loss differ on a TPU, what helps, and how far off the chip itself may be.
 
-Run it with ``python examples/shares.py``. It needs that chip's compiler, and no TPU.
+Run it with ``python examples/shares.py``. It needs the compiler of that chip, but no TPU.
 """
 
 import jax

@@ -17,7 +17,7 @@ def test_the_version_has_a_section_in_the_changelog() -> None:
 
 
 def test_every_place_in_the_recipes_is_there() -> None:
-    places = set(re.findall(r"`((?:src|tests|\.github|\.ci)/[\w/.]*)`", GUIDE))
+    places = set(re.findall(r"`((?:src|tests|tools|docs|\.github|\.ci)/[\w/.]*)`", GUIDE))
     assert len(places) > 20
     assert {place for place in places if not (ROOT / place).exists()} == set()
 

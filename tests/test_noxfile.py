@@ -45,6 +45,14 @@ def test_every_session_says_what_it_does() -> None:
     assert all(line.partition(" -> ")[2].endswith(".") for line in lines)
 
 
+def test_core_is_what_the_page_of_rooms_says(noxfile: ModuleType) -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    tests = noxfile.core_tests(page)
+    assert len(tests) == page.count("| core |") > 5
+    assert {"tests/_observe", "tests/test_problem.py"} <= set(tests)
+    assert [test for test in tests if not (ROOT / test).exists()] == []
+
+
 @pytest.mark.parametrize(
     ("backend", "release", "cuda", "expected"),
     [

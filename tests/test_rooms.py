@@ -58,6 +58,28 @@ def test_the_picture_goes_from_left_to_right() -> None:
     assert second == ["_targets"]
 
 
+def files_named_by(package: str, text: str) -> tuple[set[str], set[str]]:
+    """The files of a package that its docstring names, and all that it has."""
+    inside = (path.removeprefix(f"{package}/") for path in FILES if path.startswith(f"{package}/"))
+    files = {room_of(path) for path in inside} - {"__init__"}
+    words = set(re.findall(r"`(\w+)`", ast.get_docstring(ast.parse(text)) or ""))
+    return files & words, files
+
+
+def test_a_package_lists_all_of_its_files_or_points_to_one_or_two() -> None:
+    docstrings = {
+        path.removesuffix("/__init__.py"): files_named_by(path.removesuffix("/__init__.py"), text)
+        for path, text in FILES.items()
+        if path.endswith("/__init__.py")
+    }
+    assert "_jax" in docstrings
+    assert {
+        package: sorted(files - named)
+        for package, (named, files) in docstrings.items()
+        if len(named) > 2 and named != files
+    } == {}
+
+
 # --- Who may import whom --------------------------------------------------------------------------
 
 DOORS = {

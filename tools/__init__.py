@@ -1,1 +1,1 @@
-"""What only nox and the tests run: the catalogue of causes, its score, faults and seeds."""
+"""What only nox and the tests run: the catalogue of causes and its score, faults, seeds."""

@@ -1,7 +1,7 @@
-"""Says which backend JAX has, and refuses another one than asked for.
+"""Prints which backend JAX has, and fails if it is not the one that was asked for.
 
-``python -m tools.backend gpu`` is what a session runs after its install: JAX falls back
-to the CPU in silence when a plugin does not load and ``JAX_PLATFORMS`` is not set.
+A session runs ``python -m tools.backend gpu`` after its install, because JAX falls back to the CPU
+silently if a plugin does not load and ``JAX_PLATFORMS`` is not set.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from jitcount._ledger.environment import environment
 
 
 def main(wanted: str) -> int:
-    """Print the environment; 1 when the platform is not `wanted`."""
+    """Print the environment; returns 1 if the platform is not `wanted`."""
     try:
         found = environment()
     except RuntimeError as error:  # JAX_PLATFORMS names a backend that cannot start

@@ -1,8 +1,8 @@
-"""A backend with a fault, for the length of a block: a primitive that is lowered to something else.
+"""Gives the backend a fault for a block: a primitive is lowered to something else.
 
-The suite must notice a backend that computes wrongly, and there is none at hand. JAX looks up how a
-primitive is lowered in two tables of rules, one for all platforms and one for each: here a rule is
-exchanged for one that lowers an ordinary JAX function in its place. So the fault is in every
+The suite must notice a backend that computes wrongly, and no such backend is available. JAX looks
+up how a primitive is lowered in two tables of rules, one for all platforms and one for each. Here a
+rule is replaced by one that lowers an ordinary JAX function instead. So the fault is in every
 program that is compiled in the block, under jit, vmap, grad and scan, over several devices and
 outside of jit, and the programs themselves stay as they are.
 
@@ -24,26 +24,26 @@ from jax._src.interpreters import mlir as _mlir
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    # Given the original and an operation's operands and parameters, what it gives instead.
+    # Takes the original and an operation's operands and parameters; returns the faulty result.
     Replacement = Callable[..., Any]
 
 
 @dataclass(slots=True)
 class Original:
-    """A primitive as it should be; what a fault calls it with, it computes."""
+    """A primitive as it should be; a fault can call it."""
 
     primitive: Any
     devices: int
-    """Over how many devices the program is spread by the compiler; one under `shard_map`."""
+    """The number of devices that the compiler spreads the program over; one under `shard_map`."""
 
     def __call__(self, *operands: Any, **parameters: Any) -> Any:
-        """Compute it."""
+        """Compute the primitive correctly."""
         return self.primitive.bind(*operands, **parameters)
 
 
 @dataclass(slots=True)
 class _Watched(Original):
-    """An original that knows what it was called with, and what it gave."""
+    """An original that remembers what it was called with, and what it returned."""
 
     given: tuple[Any, ...] = ()
     named: Mapping[str, Any] = field(default_factory=dict)
@@ -55,7 +55,7 @@ class _Watched(Original):
         return self.result
 
     def was_called_with(self, operands: tuple[Any, ...], parameters: Mapping[str, Any]) -> bool:
-        """Whether these very objects were handed on."""
+        """Whether it was called with exactly these objects."""
         return (
             len(self.given) == len(operands)
             and all(one is other for one, other in zip(self.given, operands, strict=True))
@@ -65,7 +65,7 @@ class _Watched(Original):
 
 
 class _Thread(threading.local):
-    """Whether a fault's own computation is lowered just now: in it all is as it should be."""
+    """Whether a fault's own computation is being lowered: inside it all primitives are correct."""
 
     in_fault = False
 
@@ -75,10 +75,10 @@ _thread = _Thread()
 
 @contextlib.contextmanager
 def primitives_replaced(replacements: Mapping[str, Replacement]) -> Iterator[None]:
-    """Lower the primitives of some names to something else; all caches are empty before and after.
+    """Lower the named primitives to something else; all caches are cleared before and after.
 
     A replacement is a function that JAX can trace, `replacement(original, *operands, **more)`.
-    Inside of it the original rules hold, for all primitives: a faulty sum may use sums.
+    Inside it the original rules hold for all primitives: a faulty sum may use sums.
     """
 
     def exchanged(primitive: Any, rule: Any) -> Any:
@@ -99,7 +99,7 @@ class Operation:
     devices: int
 
     def is_left_alone_by(self, replacement: Replacement) -> bool:
-        """Whether a replacement only calls the original here, with all that it is given."""
+        """Whether a replacement only calls the original here, with exactly its own arguments."""
         is_alone = False
 
         def traced(*given: Any) -> Any:
@@ -118,7 +118,7 @@ class Operation:
 
 @contextlib.contextmanager
 def operations_heard() -> Iterator[list[Operation]]:
-    """The operations that are lowered in a block; all caches are empty before it."""
+    """Collect the operations that are lowered in a block; all caches are cleared before it."""
     heard: list[Operation] = []
 
     def exchanged(primitive: Any, rule: Any) -> Any:
@@ -135,9 +135,9 @@ def operations_heard() -> Iterator[list[Operation]]:
 
 @contextlib.contextmanager
 def _rules_exchanged(exchanged: Callable[[Any, Any], Any]) -> Iterator[None]:
-    """Put other rules into JAX's tables; they are out again however the block ends.
+    """Put other rules into JAX's tables, and restore the old ones however the block ends.
 
-    Rules that JAX adds in the meantime stay: some modules come with theirs when they are needed.
+    Rules that JAX adds meanwhile stay: some modules register theirs only when they are needed.
     """
     tables = [_mlir._lowerings, *_mlir._platform_specific_lowerings.values()]  # noqa: SLF001
     found = [(table, primitive, entry) for table in tables for primitive, entry in table.items()]
@@ -164,7 +164,7 @@ def _faulty_rule(primitive: Any, rule: Any, replacement: Replacement) -> Any:
         def instead(*arrays: Any, **named: Any) -> Any:
             return replacement(original, *arrays, **named)
 
-        # What is lowered in there must not be taken for the same outside of it, nor the reverse.
+        # A cached lowering from inside the fault must not be used outside of it, nor the reverse.
         apart = module.replace(lowering_cache={}, cached_primitive_lowerings={})
         lower = _mlir.lower_fun(instead, multiple_results=primitive.multiple_results)
         _thread.in_fault = True

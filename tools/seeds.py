@@ -1,8 +1,8 @@
-"""The cases with other data of the same kind, over and over: how often is a sound backend accused?
+"""Runs the cases again and again with other data of the same kind, to find false alarms.
 
-``python -m tools.seeds 200`` runs all cases whose data are drawn with so many seeds, or
-those that are named after it. The cases are made anew for each seed, in a few processes
-that share the programs they compile, on disk.
+``python -m tools.seeds 200`` runs all cases whose data are random with 200 seeds, or only the cases
+that are named after the count. The cases are made again for each seed, in a few processes that
+share the programs they compile, on disk.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from jitcount._numerics.arrays import encode
 from jitcount._numerics.judging import judge
 from jitcount._suite.data import SEED
 
-# What takes long and has no drawn data: its references are constants.
+# Cases that take long and have no random data: their references are constants.
 _LEFT_OUT = ("transformer*",)
 
-# Seeds that one process runs, one after another.
+# How many seeds one process runs, one after another.
 _IN_ONE = 25
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Print each false alarm and how many there were; 1 where there was one."""
+    """Print each false alarm, and how many there were; returns 1 if there was one."""
     parser = argparse.ArgumentParser(prog="python -m tools.seeds")
     parser.add_argument("count", type=int, help="how many seeds")
     parser.add_argument("cases", nargs="*", metavar="CASE", help="names of cases, with * and ?")
@@ -57,13 +57,13 @@ def _in_a_process(first: int, count: int, cases: list[str], env: dict[str, str])
     command = [sys.executable, "-m", "tools.seeds", str(count), *cases]
     command += ["--from", str(first), "--alone"]
     code = subprocess.run(command, check=False, env=env).returncode  # noqa: S603
-    if code < 0:  # else two that were ended could cancel out against alarms
+    if code < 0:  # else it would be subtracted from the alarms
         print(f"seeds from {first} on were ended by signal {-code}", flush=True)
     return code if code >= 0 else 1
 
 
 def _run(seeds: range, names: list[str]) -> int:
-    """Run the cases with some seeds; says how many were not as expected."""
+    """Run the cases with some seeds; returns how many results were not as expected."""
     alarms = 0
     for seed in seeds:
         os.environ[SEED] = str(seed)
@@ -75,7 +75,7 @@ def _run(seeds: range, names: list[str]) -> int:
 
 
 def _with_fresh_data(names: list[str]) -> list[tuple[str, list[str]]]:
-    """What was found wrong with each case, its data drawn anew."""
+    """Run the cases with new data; returns what was wrong with each of them."""
     for module in [name for name in sys.modules if name.startswith("jitcount._suite.")]:
         if module.endswith(("_cases", ".cases", ".running")):
             del sys.modules[module]

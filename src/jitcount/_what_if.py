@@ -25,7 +25,7 @@ from jitcount._jax.lowering import lowered_bytes
 from jitcount._loops.find import outermost
 from jitcount._loops.result import AsScan, Measured
 from jitcount._loops.to_scan import NotRolledError, as_function, rolled, shapes_of, with_stacks
-from jitcount._numerics.units import gamma
+from jitcount._numerics.error_bounds import gamma
 from jitcount._observe.muting import muted
 from jitcount._profile.loops import keeper
 from jitcount._profile.result import Profile

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from jitcount._numerics.chances import chain, likely
-from jitcount._numerics.ulps import LIKELY
+from jitcount._numerics.error_bounds import EXPECTED_ULPS, expected_error, longest_chain
 from tests._emulate.cases import Case, module, parameters, simple
 
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ def test_a_product_is_moved_up_and_down_by_its_bound(run_hlo: Run) -> None:
     how = "lhs_contracting_dims={1}, rhs_contracting_dims={0}"
     case: Case = simple("dot", (X, X), X @ X, how)
     here, there = _moved(case.text, run_hlo, X, X)
-    bound = likely(chain(64), U, X.size) * here  # of one sign: they are their magnitudes
+    bound = expected_error(longest_chain(64), U, X.size) * here  # all of one sign
     off = (there - here) / bound
     np.testing.assert_allclose(np.abs(off), 1, atol=0.2)
     assert 0.4 < np.mean(off > 0) < 0.6
@@ -47,12 +46,17 @@ def test_a_sum_is_moved_by_its_bound(run_hlo: Run) -> None:
     )
     entry = text.index("ENTRY")
     here, there = _moved(text[:entry] + _SUM + "\n\n" + text[entry:], run_hlo, X)
-    np.testing.assert_allclose(np.abs(there - here) / here, likely(chain(64), U, 64), rtol=0.2)
+    bound = expected_error(longest_chain(64), U, 64)
+    np.testing.assert_allclose(np.abs(there - here) / here, bound, rtol=0.2)
 
 
 @pytest.mark.parametrize(
     ("opcode", "ulps"),
-    [("exponential", LIKELY["exp"]), ("tanh", LIKELY["tanh"]), ("power", max(LIKELY.values()))],
+    [
+        ("exponential", EXPECTED_ULPS["exp"]),
+        ("tanh", EXPECTED_ULPS["tanh"]),
+        ("power", max(EXPECTED_ULPS.values())),
+    ],
 )
 def test_a_function_is_moved_by_its_ulps(opcode: str, ulps: float, run_hlo: Run) -> None:
     given = (X, X) if opcode == "power" else (X,)

@@ -11,9 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
+from jitcount._numerics.error_bounds import EXPECTED_ULPS, LARGEST_ULPS, gamma
 from jitcount._numerics.rounding import Rounded
-from jitcount._numerics.ulps import LIKELY, POSSIBLE
-from jitcount._numerics.units import gamma
 from jitcount._suite.data import spread
 
 FLOATS = st.floats(width=32, min_value=-1e6, max_value=1e6)
@@ -128,12 +127,12 @@ def test_a_function_of_exact_numbers_has_its_own_rounding_only() -> None:
     x = Rounded.exactly(np.array([0.5, 3.0], np.float32))
     found = x.function("erf", np.sqrt)
     assert np.array_equal(found.values, np.sqrt(x.values))
-    assert found.likely == pytest.approx(LIKELY["erf"] * 2.0**-23 * found.values, rel=1e-6)
-    assert found.errors == pytest.approx(POSSIBLE["erf"] * 2.0**-23 * found.values, rel=1e-6)
+    assert found.likely == pytest.approx(EXPECTED_ULPS["erf"] * 2.0**-23 * found.values, rel=1e-6)
+    assert found.errors == pytest.approx(LARGEST_ULPS["erf"] * 2.0**-23 * found.values, rel=1e-6)
     with pytest.raises(ValueError, match=r"^erf of numbers that are off has no bound here$"):
         (x + 1.0).function("erf", np.sqrt)
 
 
 def test_nothing_is_expected_to_be_off_more_than_is_possible() -> None:
-    assert LIKELY.keys() == POSSIBLE.keys()
-    assert all(LIKELY[name] <= POSSIBLE[name] for name in LIKELY)
+    assert EXPECTED_ULPS.keys() == LARGEST_ULPS.keys()
+    assert all(EXPECTED_ULPS[name] <= LARGEST_ULPS[name] for name in EXPECTED_ULPS)

@@ -9,8 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jitcount._numerics.ulps import LIKELY
-from jitcount._numerics.units import unit_roundoff
+from jitcount._numerics.error_bounds import EXPECTED_ULPS, unit_roundoff
 from jitcount._suite import transformer
 from jitcount._suite.model_cases import LOSSES, ROUNDINGS
 from jitcount._suite.sums import with_x64
@@ -19,7 +18,7 @@ from tools.faulty import primitives_replaced
 DRAWS = 40
 UNIT = unit_roundoff("float32")
 
-# How far each primitive may be off as a rule, under the name that `LIKELY` has for it.
+# How far each primitive may be off as a rule, under the name that `EXPECTED_ULPS` has for it.
 NAMES = {
     **dict.fromkeys(("add", "sub", "add_any"), "add"),
     **dict.fromkeys(("mul", "integer_pow", "square"), "multiply"),
@@ -48,7 +47,7 @@ class Drawn:
         result = original(*operands, **more)
         if result.dtype != jnp.float64:
             return result
-        ulps = LIKELY[NAMES[original.primitive.name]]
+        ulps = EXPECTED_ULPS[NAMES[original.primitive.name]]
         return result * (1 + 2 * ulps * UNIT * self._between(result))
 
     def sum(self, original: Any, x: Any, *, axes: Any, **more: Any) -> Any:

@@ -18,7 +18,7 @@ def as_long_as_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def case_of(*values: float) -> Case:
-    """A case that gives one value after the other, and the last one from then on."""
+    """A case that returns one value after the other, and the last one from then on."""
     later = itertools.chain(values, itertools.repeat(values[-1]))
     return Case(
         id="x",

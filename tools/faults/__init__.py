@@ -1,4 +1,4 @@
-"""Faults that a backend can have, put under the cases: what does the suite notice?"""
+"""Faults that a backend can have, put under the suite's cases to see which ones it notices."""
 
 from __future__ import annotations
 

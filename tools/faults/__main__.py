@@ -1,6 +1,6 @@
-"""``python -m tools.faults``: put each fault under each case that it can touch.
+"""``python -m tools.faults``: puts each fault under each case that it can change.
 
-Ends with 1 where a fault is not noticed, or by too few of the cases that it changes.
+Exits with 1 if a fault is not noticed, or by too few of the cases that it changes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the score; 1 where it is not good enough."""
+    """Print the score; returns 1 if it is not good enough."""
     parser = argparse.ArgumentParser(prog="python -m tools.faults")
     parser.add_argument(
         "cases", nargs="*", metavar="CASE", help="only these cases; * is a wildcard"

@@ -1,4 +1,4 @@
-"""What several faults are made of: places along an axis, narrower numbers, products as matrices."""
+"""What several faults use: places along an axis, narrower numbers, products as matrices."""
 
 from __future__ import annotations
 
@@ -11,45 +11,45 @@ from jax import Array, lax
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-# Exponent and mantissa: `reduce_precision` rounds to them, and XLA may not leave that away, as it
-# may a conversion there and back.
+# Exponent and mantissa, for `reduce_precision`: XLA may drop a conversion there and back, but not
+# that.
 BFLOAT16, FLOAT16, TF32 = (8, 7), (5, 10), (8, 10)
 
-# Values that a kernel works on at once.
+# How many values a kernel works on at once.
 LANES = 128
 TILE = 1024
 
 
 def is_float(x: Array) -> bool:
-    """Whether these are real numbers in floating point."""
+    """Whether an array holds real floating-point numbers."""
     return bool(jnp.issubdtype(x.dtype, jnp.floating))
 
 
 def is_float32(*arrays: Array) -> bool:
-    """Whether all of these are float32."""
+    """Whether all arrays are float32."""
     return all(x.dtype == jnp.float32 for x in arrays)
 
 
 def is_highest(precision: Any) -> bool:
-    """Whether a product was asked for in all of float32."""
+    """Whether a product was requested at full float32 precision."""
     each = precision if isinstance(precision, tuple) else (precision,)
     return lax.Precision.HIGHEST in each
 
 
 def may_combine(x: Array) -> bool:
-    """Whether a collective or a scatter may add with this: XLA takes nothing else in there."""
+    """Whether a collective or a scatter may add with this: XLA takes only scalars there."""
     return not x.ndim
 
 
 def by_parts(compute: Callable[[Array], Array], x: Array) -> Array:
-    """Complex numbers part by part, real ones as they are."""
+    """Apply a function to the parts of complex numbers, or to real numbers."""
     if jnp.issubdtype(x.dtype, jnp.complexfloating):
         return lax.complex(compute(lax.real(x)), compute(lax.imag(x)))
     return compute(x)
 
 
 def rounded(x: Array, form: tuple[int, int]) -> Array:
-    """Numbers rounded to a narrower form; whole ones as they are."""
+    """Round floating-point numbers to a narrower form; integers stay."""
     return by_parts(lambda part: lax.reduce_precision(part, *form) if is_float(part) else part, x)
 
 
@@ -67,7 +67,7 @@ def count(x: Array, axes: Sequence[int]) -> int:
 
 
 def times(x: Array, how_often: Array) -> Array:
-    """Values that count so often: never, once or twice."""
+    """Each value times how often it counts: never, once or twice."""
     never = jnp.where(how_often == 0, jnp.zeros_like(x), x)
     return jnp.where(how_often == 2, never + never, never)
 
@@ -80,7 +80,7 @@ def one_ulp_nearer_to_zero(x: Array) -> Array:
 
 
 def truncated_sum(a: Array, b: Array) -> Array:
-    """A sum of float32, rounded toward zero."""
+    """The sum of two float32 arrays, rounded toward zero."""
     total = a + b
     back = total - a
     error = (a - (total - back)) + (b - back)
@@ -88,7 +88,7 @@ def truncated_sum(a: Array, b: Array) -> Array:
 
 
 def truncated_product(a: Array, b: Array) -> Array:
-    """A product of float32, rounded toward zero."""
+    """The product of two float32 arrays, rounded toward zero."""
     total = a * b
     (a_high, a_low), (b_high, b_low) = _halves(a), _halves(b)
     error = ((a_high * b_high - total) + a_high * b_low + a_low * b_high) + a_low * b_low
@@ -96,7 +96,7 @@ def truncated_product(a: Array, b: Array) -> Array:
 
 
 def _truncated(nearest: Array, error: Array) -> Array:
-    """The nearest number, or the one before it where it lies beyond the true one."""
+    """The nearest number, or the one nearer to zero if the nearest lies beyond the true one."""
     is_beyond = jnp.isfinite(nearest) & ((error < 0) & (nearest > 0) | (error > 0) & (nearest < 0))
     return jnp.where(is_beyond, one_ulp_nearer_to_zero(nearest), nearest)
 
@@ -121,6 +121,6 @@ def as_matrices(a: Array, b: Array, dimension_numbers: Any) -> tuple[Array, Arra
 
 
 def product(original: Any, a: Array, b: Array, shape: Sequence[int], **parameters: Any) -> Array:
-    """The product of what `as_matrices` gave."""
+    """The product of two factors that `as_matrices` returned."""
     numbers = (((2,), (2,)), ((0,), (0,)))
     return original(a, b, dimension_numbers=numbers, **parameters).reshape(shape)

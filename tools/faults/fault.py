@@ -8,31 +8,31 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    # Given the original and an operation's operands and parameters, what it gives instead.
+    # Takes the original and an operation's operands and parameters; returns the faulty result.
     Wrongly = Callable[..., Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What is computed instead of some primitives."""
+    """A fault of a backend: what it computes instead of some primitives."""
 
     id: str
     about: str
     family: str
     primitives: tuple[str, ...]
     wrongly: Wrongly
-    """A function that JAX can trace; where it has nothing to do wrong it calls the original."""
+    """A function that JAX can trace; if there is nothing to do wrong, it calls the original."""
 
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """Faults of one kind."""
+    """Faults of one kind, as in the table of scores."""
 
     name: str
     faults: list[Fault] = field(default_factory=list)
 
     def fault(self, id: str, about: str, *primitives: str) -> Callable[[Wrongly], Wrongly]:  # noqa: A002
-        """Take a function into the table, as a fault of these primitives."""
+        """Add the decorated function to the family, as a fault of these primitives."""
 
         def taken(wrongly: Wrongly) -> Wrongly:
             self.faults.append(Fault(id, about, self.name, primitives, wrongly))

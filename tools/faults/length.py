@@ -1,6 +1,6 @@
-"""What short arrays and ordinary numbers do not show: a second block, a far place, a far argument.
+"""Faults that short arrays and ordinary numbers do not show: in a second block, at a far place.
 
-Each of these was once noticed by no case.
+No case noticed any of these at first.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def _whole_in_float32(original: Any, x: Array, *, axes: Any, **more: Any) -> Arr
 
 
 def _without_a_tile(neutral: Callable[[str], Any]) -> Callable[..., Array]:
-    """The fourth tile of longer arrays is not looked at."""
+    """Which values count if the fourth tile of longer arrays is skipped."""
 
     def reduced(original: Any, x: Array, *, axes: Any, **more: Any) -> Array:
         if count(x, axes) <= _BLOCK or not (is_float(x) or x.dtype == jnp.bool_):
@@ -89,7 +89,7 @@ def _ties_between_tiles(original: Any, x: Array, *, axes: Any, **more: Any) -> A
 
 
 def _in_blocks(compute: Callable[..., Any], axis: int, size: int, *columns: Array) -> list[Array]:
-    """Each block by itself, put together again."""
+    """Apply a function to each block separately, and join the results."""
     length = columns[0].shape[axis]
     blocks = [
         compute(*(lax.slice_in_dim(x, at, min(at + size, length), axis=axis) for x in columns))

@@ -1,4 +1,4 @@
-"""What is no ordinary number: NaN, infinities, signed zeros, whole numbers at their end."""
+"""Faults with special numbers: NaN, infinities, signed zeros, the largest integers."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _negative_zero_lost(original: Any, x: Array, **parameters: Any) -> Array:
 
 
 def _clipped(x: Array) -> Array:
-    """Infinities as the largest numbers."""
+    """Replace infinities by the largest finite numbers."""
     if not is_float(x):
         return x
     return jnp.nan_to_num(x, nan=jnp.nan)

@@ -1,4 +1,4 @@
-"""Values in another order, or at the next place: indices, ties, running sums, loops."""
+"""Faults in order: wrong indices, ties, running sums and loops."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers that are too coarse: sums in a narrow type, rounded factors, fast functions."""
+"""Faults of precision: sums in a narrow type, rounded factors, fast functions."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _fault = PRECISION.fault
 
 
 def _reduced(x: Array, axes: Sequence[int], add: Callable[[Array, Array], Array]) -> Array:
-    """A sum with another addition; that of a scalar, or of no numbers, is no sum."""
+    """A sum with another addition; the sum of a scalar, or of no numbers, stays."""
     return by_parts(lambda part: lax.reduce(part, jnp.zeros((), part.dtype), add, axes), x)
 
 
@@ -83,7 +83,7 @@ def _cumsum_in_bfloat16(original: Any, x: Array, *, axis: int, reverse: bool, **
     )
 
 
-# A product is added up in so many pieces, each of at least so many terms.
+# How many pieces a product is added up in, and the fewest terms of a piece.
 _PIECES, _PIECE = 16, 8
 
 
@@ -106,7 +106,7 @@ def _dot_added_in(form: tuple[int, int]) -> Callable[..., Array]:
 
 
 def _in_pieces(factor: Array, piece: int) -> Array:
-    """[batch, rows, terms] as [batch, pieces, rows, terms of a piece], filled up with zeros."""
+    """[batch, rows, terms] as [batch, pieces, rows, terms of a piece], padded with zeros."""
     batch, rows, terms = factor.shape
     filled = jnp.pad(factor, ((0, 0), (0, 0), (0, -terms % piece)))
     return jnp.swapaxes(filled.reshape(batch, rows, -1, piece), 1, 2)
@@ -187,7 +187,7 @@ def _narrow_toward_zero(original: Any, x: Array, **parameters: Any) -> Array:
 
 
 def _fast(*primitives: str) -> None:
-    """A function from a unit that works in bfloat16, as some chips have one."""
+    """A function on a unit that works in bfloat16, which some chips have."""
 
     def fast(original: Any, x: Array, **parameters: Any) -> Array:
         return by_parts(

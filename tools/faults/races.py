@@ -1,4 +1,4 @@
-"""What is right most of the time: once in a hundred calls a part of the work comes too late."""
+"""Races: a result is right most of the time, but once in a hundred calls a part comes too late."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ ONCE_IN = 100
 
 
 class Clock:
-    """Counts the calls that a race can strike; the same ones in every run."""
+    """Counts calls, so that races strike the same ones in every run."""
 
     def __init__(self) -> None:
         self.calls = 0
 
     def start(self, at: int) -> None:
-        """Begin anew, so far from the next strike."""
+        """Restart the count at a distance from the next strike."""
         self.calls = at
 
     def strikes(self) -> np.ndarray:
-        """Whether this call is the one."""
+        """Count a call; returns whether a race strikes it."""
         self.calls += 1
         return np.array(self.calls % ONCE_IN == 0)
 
@@ -38,7 +38,7 @@ CLOCK = Clock()
 
 
 def _is_struck() -> Array:
-    """Asked when the program runs, not when it is compiled."""
+    """Whether a race strikes this call; decided when the program runs, not when it is compiled."""
     return jax.pure_callback(CLOCK.strikes, jax.ShapeDtypeStruct((), np.bool_))
 
 

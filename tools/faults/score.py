@@ -1,4 +1,4 @@
-"""What the suite notices, fault by fault, and whether that is enough."""
+"""Scores what the suite notices, fault by fault, and whether that is enough."""
 
 from __future__ import annotations
 
@@ -15,40 +15,40 @@ if TYPE_CHECKING:
     from tools.faults.fault import Fault
     from tools.faults.trying import Outcome, Tried
 
-# Of the cases that a fault changes by more than their bounds, so many must notice it.
+# The part of the cases changed beyond their bounds that must notice a fault.
 ENOUGH = 0.9
 
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """One fault, and what came of it in all cases that use its primitives."""
+    """One fault, and its outcomes in all cases that use its primitives."""
 
     fault: Fault
     outcomes: tuple[Outcome, ...]
 
     @property
     def noticed(self) -> list[Outcome]:
-        """Where the suite says that something is wrong."""
+        """The outcomes in which the suite notices the fault."""
         return [outcome for outcome in self.outcomes if outcome.noticed]
 
     @property
     def changed(self) -> list[Outcome]:
-        """Where a bit is another one."""
+        """The outcomes in which any bit of a result changes."""
         return [outcome for outcome in self.outcomes if outcome.changed]
 
     @property
     def beyond(self) -> list[Outcome]:
-        """Where a result is changed by more than its bound."""
+        """The outcomes in which a result changes by more than its bound."""
         return [outcome for outcome in self.outcomes if outcome.is_beyond]
 
     @property
     def missed(self) -> list[Outcome]:
-        """Of those, where nothing is said."""
+        """The outcomes beyond a bound that the suite does not notice."""
         return [outcome for outcome in self.beyond if not outcome.noticed]
 
     @property
     def wrong(self) -> str:
-        """Why this is not enough; empty where it is."""
+        """Why the score is not good enough; empty if it is."""
         if any(outcome.error for outcome in self.outcomes):
             return "FAILED"
         if not self.outcomes:
@@ -63,7 +63,7 @@ class Score:
 
 
 def scores(faults: Iterable[Fault], tried: Iterable[Tried]) -> list[Score]:
-    """What came of each fault."""
+    """Return the score of each fault."""
     outcomes = [outcome for case in tried for outcome in case.outcomes]
     return [
         Score(fault, tuple(outcome for outcome in outcomes if outcome.fault == fault.id))
@@ -72,7 +72,7 @@ def scores(faults: Iterable[Fault], tried: Iterable[Tried]) -> list[Score]:
 
 
 def faults_table(found: Sequence[Score], tried: Sequence[Tried], took: float) -> list[Part]:
-    """Each fault with its counts, then who did not notice it, then the sums."""
+    """The table of faults with their counts, then the cases that missed them, then the totals."""
     rows: list[Row] = [
         (
             score.fault.id,
@@ -96,7 +96,7 @@ def faults_table(found: Sequence[Score], tried: Sequence[Tried], took: float) ->
 
 
 def _notes(score: Score) -> list[Note]:
-    """Which cases did not notice, with the share of their bounds that the change takes."""
+    """The cases that did not notice, and how much of its bound the change uses in each."""
     failed = [
         f"{one.case}: {textwrap.shorten(one.error, 100)}" for one in score.outcomes if one.error
     ]

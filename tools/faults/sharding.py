@@ -1,7 +1,7 @@
-"""Programs over several devices: a shard that is lost, counted twice or in another's place.
+"""Faults over several devices: a shard is lost, counted twice or in the wrong place.
 
-Where the compiler spreads a program over the devices, the sums over them are the compiler's: a
-shard is a part of the values that are added up. Under `shard_map` they are operations of their own.
+If the compiler spreads a program over devices, it also makes the sums over them: there a shard is a
+part of the values that are added up. Under `shard_map` these sums are separate operations.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ _SUMS = ("psum", "psum_invariant")
 
 
 def _shards(x: Array, axes: Sequence[int], devices: int) -> Array:
-    """The number of the shard that each value lies in; 0 for all where they are too few."""
+    """The number of the shard that each value is in; 0 for all if they are too few."""
     size = count(x, axes) // devices
     return jnp.minimum(places(x, axes) // size, devices - 1) if size else places(x, axes) * 0
 
 
 def _weighed(how_often: Callable[[Array, int], Array], about: str, name: str) -> None:
-    """The same fault in sums, in products and in sums over an axis of devices."""
+    """Add one fault for sums, for products, and for sums over an axis of devices."""
 
     def summed(original: Any, x: Array, *, axes: Any, **more: Any) -> Array:
         devices = original.devices

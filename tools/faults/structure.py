@@ -1,4 +1,4 @@
-"""Values that are lost, counted twice or taken from elsewhere: tiles, lanes, masks, axes."""
+"""Faults of structure: values are lost, counted twice or taken from the wrong place."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _fault = STRUCTURE.fault
 
 
 def _if(condition: Array) -> Array:
-    """Once where that is so, never where it is not."""
+    """How often values count: once if the condition holds, else never."""
     return condition.astype(jnp.int32)
 
 
@@ -37,7 +37,7 @@ def _if(condition: Array) -> Array:
 def _counted(
     how_often: Callable[[Array, int], Array], concerns: Callable[[int], bool]
 ) -> Callable[..., Array]:
-    """A sum in which each value counts so often: by its place, and how many there are."""
+    """A sum that counts each value as often as a function of its place and of their number says."""
 
     def summed(original: Any, x: Array, *, axes: Any, **more: Any) -> Array:
         length = count(x, axes)
@@ -155,7 +155,7 @@ def _wrong_batch(
 def _terms(
     how_often: Callable[[Array, int], Array], concerns: Callable[[int], bool]
 ) -> Callable[..., Array]:
-    """A product in which each term counts so often: by its place, and how many there are."""
+    """A product that counts each term as often as a function of its place and their number says."""
 
     def multiplied(
         original: Any, a: Array, b: Array, *, dimension_numbers: Any, **more: Any

@@ -1,4 +1,4 @@
-"""Runs a case with faults under it: what one changes, by how much, and whether it is noticed."""
+"""Runs a case with each fault: what it changes, by how much, and whether the suite notices."""
 
 from __future__ import annotations
 
@@ -24,46 +24,46 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of one fault in one case."""
+    """What one fault does in one case."""
 
     fault: str
     case: str
     changed: bool
-    """Whether a bit of a result is another one than without the fault."""
+    """Whether any bit of a result differs from the result without the fault."""
 
     is_beyond: bool
-    """Whether a result is farther from the one without the fault than its bound allows."""
+    """Whether a result differs from the one without the fault by more than its bound."""
 
     noticed: bool
     """Whether the suite says that the case does not hold."""
 
     share: float = 0.0
-    """How much of its bound the worst result uses."""
+    """How much of its expected bound the worst result uses: 1 is all of it."""
 
     error: str = ""
-    """What the case raised: then the fault is no fault of a backend's."""
+    """What the case raised, if it did: then the fault itself is broken."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """What came of all faults in one case."""
+    """What all faults do in one case."""
 
     case: str
     outcomes: tuple[Outcome, ...] = ()
     unsupported: str = ""
     false_alarm: str = ""
-    """What the suite says of the case without any fault."""
+    """What the suite says about the case without any fault; empty if it holds."""
 
 
 def try_case(case: Case, faults: Iterable[Fault]) -> Tried:
-    """Run a case without a fault, then with each one that is in a primitive that it uses."""
+    """Run a case without a fault, then with each fault that changes a primitive that it uses."""
     with operations_heard() as operations:
         clean = run_case(case, calls=1)
     if clean.unsupported:
         return Tried(case.id, unsupported=clean.unsupported)
     if alarm := _alarm(clean):
         return Tried(case.id, false_alarm=alarm)
-    # What it must be is the same each time, and a long sum's is not worked out in no time.
+    # The expected values are the same each time, and those of a long sum take time.
     expected = [result.expected for result in clean.results]
     known = dataclasses.replace(case, expected=lambda: expected)
     concerned = (fault for fault in faults if _concerns(fault, operations))
@@ -71,7 +71,7 @@ def try_case(case: Case, faults: Iterable[Fault]) -> Tried:
 
 
 def _concerns(fault: Fault, operations: Iterable[Operation]) -> bool:
-    """Whether a fault does anything in a program of these operations."""
+    """Whether a fault changes anything in a program with these operations."""
     return any(
         operation.primitive.name in fault.primitives
         and not operation.is_left_alone_by(fault.wrongly)
@@ -80,7 +80,7 @@ def _concerns(fault: Fault, operations: Iterable[Operation]) -> bool:
 
 
 def _outcome(case: Case, fault: Fault, clean: CaseEntry) -> Outcome:
-    # A race strikes each case at another call; a fault of every call needs no second one.
+    # A race strikes each case at a different call; a fault of every call needs no second call.
     CLOCK.start(zlib.crc32(case.id.encode()) % ONCE_IN)
     calls = CALLS if fault.family == TIME.name else 1
     with primitives_replaced(dict.fromkeys(fault.primitives, fault.wrongly)):
@@ -101,7 +101,7 @@ def _outcome(case: Case, fault: Fault, clean: CaseEntry) -> Outcome:
 
 
 def _alarm(entry: CaseEntry) -> str:
-    """What the suite says of the numbers; how often something was compiled is another matter."""
+    """What the suite says about the results; compile counts are not considered."""
     return next(_alarms(entry), "")
 
 
@@ -114,6 +114,6 @@ def _alarms(entry: CaseEntry) -> Iterator[str]:
 
 
 def _is_beyond(found: Result, clean: Result) -> bool:
-    """Whether a result is not as expected if the one without the fault is the exact one."""
+    """Whether a result fails if the one without the fault is taken as the reference."""
     strict = msgspec.structs.replace(found.expected, reference=clean.value, may="")
     return not judge(found.value, strict).holds

@@ -1,4 +1,4 @@
-"""Processes that try faults on cases: one for each core, and each with a JAX of its own."""
+"""Processes that try faults on cases, one for each core."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def try_cases(cases: Sequence[str], faults: list[str], workers: int) -> list[Tried]:
     """Try the faults on each case, several cases at once.
 
-    Those at the end of the list are the largest programs: they are begun first.
+    The cases at the end of the list are the largest programs, so they start first.
     """
     with (
         tempfile.TemporaryDirectory() as cache,
@@ -42,7 +42,7 @@ def try_cases(cases: Sequence[str], faults: list[str], workers: int) -> list[Tri
 
 
 def _prepare(cache: str) -> None:
-    """In a process of its own: compile quickly, and what a fault does not touch only once."""
+    """Set up a worker: compile quickly, and compile only once what no fault changes."""
     jax.config.update("jax_disable_most_optimizations", True)  # noqa: FBT003
     jax.config.update("jax_compilation_cache_dir", cache)
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)

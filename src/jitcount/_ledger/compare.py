@@ -30,6 +30,7 @@ from jitcount._ledger.ledger import read_ledger
 from jitcount._numerics.arrays import decode, parts
 from jitcount._numerics.expected import EXACT
 from jitcount._numerics.judging import judge_pair
+from jitcount._targets.chips.tpu import TPUS
 
 if TYPE_CHECKING:
     import os
@@ -332,14 +333,7 @@ def _growth(case: str, ledger: str, before: Compile, after: Compile) -> Growth:
 # --- A real device's ledger beside the emulation of that device: was it foreseen? -----------------
 
 
-# What JAX calls the devices of a target; a GPU has its target's name in its own.
-_TPU_KINDS = {
-    "v4": ("TPU v4",),
-    "v5e": ("TPU v5 lite", "TPU v5e"),
-    "v5p": ("TPU v5", "TPU v5p"),
-    "v6e": ("TPU v6 lite", "TPU v6e"),
-    "7x": ("TPU7x", "TPU 7x", "TPU v7x"),
-}
+_TPU_KINDS = {tpu.name: tpu.device_kinds for tpu in TPUS}
 
 
 def predictions(ledgers: Mapping[str, Ledger]) -> list[Prediction]:
@@ -359,6 +353,7 @@ def emulates(one: Environment, other: Environment) -> bool:
         return False
     if platform == "tpu":
         return other.platform == "tpu" and other.device_kind in _TPU_KINDS.get(chip, ())
+    # A GPU has its target's name in its own: "NVIDIA H100 80GB HBM3".
     return other.platform in {"gpu", "cuda"} and chip.lower() in other.device_kind.lower().split()
 
 

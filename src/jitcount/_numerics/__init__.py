@@ -1,6 +1,6 @@
-"""Numbers to the bit, what floating point promises of them, and whether a result keeps it.
+"""Numbers to the bit, what floating point promises about them, and whether a result keeps it.
 
-`arrays` writes arrays down exactly. `rounding` bounds what a computation can be off, and `chances`
-what it is off as a rule. `expected` is what a result must be, `judging` holds a result against it.
-Nothing here knows of JAX, of compiles or of files.
+`arrays` writes arrays down exactly. `error_bounds` says how far roundings carry a result, and
+`rounding` follows these bounds through a computation. `expected` is what a result must be, and
+`judging` grades a result by it. Nothing here knows about JAX, compiles or files.
 """

@@ -8,7 +8,7 @@ import ml_dtypes
 import msgspec
 import numpy as np
 
-# Those that JAX computes with; ml_dtypes, which JAX needs too, brings the ones that NumPy lacks.
+# The dtypes that JAX computes with; ml_dtypes, which JAX needs too, has those that NumPy lacks.
 _WHOLE = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 _OTHERS = ("float16", "bfloat16", "float32", "float64", "complex64", "complex128")
 _DTYPES = {name: np.dtype(getattr(ml_dtypes, name, name)) for name in (*_WHOLE, *_OTHERS)}
@@ -45,19 +45,19 @@ class Array(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def encode(values: np.ndarray) -> Array:
-    """An array as it goes into a file."""
+    """Return an array in the form that a file holds."""
     little = values.astype(values.dtype.newbyteorder("<"), copy=False)
     return Array(values.dtype.name, values.shape, little.tobytes().hex())
 
 
 def decode(array: Array) -> np.ndarray:
-    """The array that a file holds."""
+    """Return the NumPy array that a file holds."""
     flat = np.frombuffer(bytes.fromhex(array.data), _DTYPES[array.dtype].newbyteorder("<"))
     return flat.astype(_DTYPES[array.dtype]).reshape(array.shape)
 
 
 def parts(values: np.ndarray) -> np.ndarray:
-    """An array of real numbers: of complex ones the real and the imaginary parts, side by side."""
+    """The array if it is real; of a complex one, real and imaginary parts along a new last axis."""
     if values.dtype.kind == "c":
         return np.stack([values.real, values.imag], axis=-1)
     return values
@@ -75,7 +75,7 @@ def ulps_between(one: np.generic, other: np.generic) -> int:
 
 
 def _step(number: np.generic) -> int:
-    """The place of a number among all of its dtype, in order."""
+    """The place of a number among all numbers of its dtype, in order."""
     if number.dtype.kind in "biu":
         return int(number)
     size = number.dtype.itemsize

@@ -1,4 +1,8 @@
-"""What a result must be: the reference, the bound that it keeps as a rule, and the proven one."""
+"""What a result must be: the reference, and two bounds on the distance from it.
+
+The *expected* bound (`likely`) is what chance does to roundings, and holds as a rule; the *proven*
+one (`bound`) holds whatever a backend does. `error_bounds` has their theory.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,7 @@ import msgspec
 import numpy as np
 
 from jitcount._numerics.arrays import Array, decode, encode, parts
-from jitcount._numerics.units import smallest_normal
+from jitcount._numerics.error_bounds import smallest_normal
 
 if TYPE_CHECKING:
     from jitcount._numerics.rounding import Rounded
@@ -29,7 +33,7 @@ CLASSES = {
     DECLARED: "within a bound that is declared, not proven",
 }
 
-# An expected bound that is wider than this, for what its value came out of, finds nothing.
+# An expected bound that is wider than this part of its value's scale finds nothing.
 BLUNT = 1e-3
 
 _NARROW = ("float16", "bfloat16")
@@ -44,13 +48,13 @@ class Expected(
     dtype: str
     reference: Array
     likely: Array | None = None
-    """The bound that it keeps as a rule; None for what must be equal to the bit."""
+    """The expected bound of each element; None if the result must be equal to the bit."""
 
     bound: Array | None = None
-    """The bound that is proven."""
+    """The proven bound of each element; None if the result must be equal to the bit."""
 
     may: str = ""
-    """Why a backend may pass what is expected, but not what is proven."""
+    """Why a backend may exceed the expected bound, though not the proven one; empty if none may."""
 
     def __post_init__(self) -> None:
         if self.numerics not in CLASSES:
@@ -70,7 +74,7 @@ class Expected(
                 raise ValueError("a bound of another shape than its reference")
 
     def bounds(self) -> tuple[np.ndarray, np.ndarray]:
-        """The expected and the proven bound of each element; zeros for what must be equal."""
+        """The expected and the proven bound of each element; zeros if it must be equal."""
         if self.likely is None or self.bound is None:
             zeros = np.zeros(parts(decode(self.reference)).shape)
             return zeros, zeros
@@ -78,12 +82,12 @@ class Expected(
 
 
 def exactly(values: np.ndarray) -> Expected:
-    """A result that is the same on every backend."""
+    """The expectation of a result that is the same to the bit on every backend."""
     return Expected(numerics=EXACT, dtype=values.dtype.name, reference=encode(values))
 
 
 def within(numerics: str, reference: Rounded, may: str = "") -> Expected:
-    """A result that a program computes within its error bounds."""
+    """The expectation of a result that stays within the bounds of its reference."""
     _require_teeth(reference)
     return Expected(
         numerics=numerics,
@@ -96,7 +100,7 @@ def within(numerics: str, reference: Rounded, may: str = "") -> Expected:
 
 
 def within_complex(numerics: str, real: Rounded, imaginary: Rounded) -> Expected:
-    """The same for complex64, part by part."""
+    """The expectation of a complex64 result: real and imaginary part each within their bounds."""
     both = real, imaginary
     for part in both:
         _require_teeth(part)
@@ -110,7 +114,7 @@ def within_complex(numerics: str, real: Rounded, imaginary: Rounded) -> Expected
 
 
 def _rounded_up(bounds: np.ndarray) -> Array:
-    """Bounds need few digits; but they must not become smaller."""
+    """Bounds as float32, which has digits enough; no bound becomes smaller."""
     with np.errstate(over="ignore"):
         narrow = bounds.astype(np.float32)
     raised = np.where(narrow < bounds, np.nextafter(narrow, np.float32(np.inf)), narrow)

@@ -1,4 +1,9 @@
-"""Whether a result is what it must be: equal to the bit, as expected, possible, or wrong."""
+"""Grades a result: as expected, possible, or wrong.
+
+A result is *as expected* within the bound that holds as a rule (zero if it must be equal to the
+bit), *possible* within the proven bound, and *wrong* beyond both. The *share* of a bound that a
+result uses is its distance from the reference, divided by that bound.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +23,7 @@ WRONG = "wrong"
 
 @dataclass(frozen=True, slots=True)
 class Worst:
-    """The element that is farthest off, for its bound."""
+    """The element that uses the largest share of its bound."""
 
     index: tuple[int, ...]
     found: str
@@ -26,15 +31,16 @@ class Worst:
     dtype: str
     ulps: int | None
     likely: float
-    """The bound that it keeps as a rule."""
+    """The expected bound of this element: it holds as a rule."""
 
     bound: float
-    """The bound that is proven."""
+    """The proven bound of this element."""
 
     share: float
-    """Of the one that `grade` speaks of: the proven one where it is wrong."""
+    """How much of a bound it uses: of the proven one if it is wrong, else of the expected one."""
 
     grade: str
+    """One of `AS_EXPECTED`, `POSSIBLE` and `WRONG`."""
 
     def __str__(self) -> str:
         """What is wrong, in one line."""
@@ -53,22 +59,24 @@ class Worst:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Whether a result holds, and how much of its bound it uses."""
+    """The grade of a result, and how much of its bound it uses."""
 
     grade: str
+    """One of `AS_EXPECTED`, `POSSIBLE` and `WRONG`."""
+
     share: float
-    """Of the expected bound: 0 where it is right to the last digit, 1 where all of it is used."""
+    """How much of the expected bound it uses: 0 if it is right to the last digit, 1 if all."""
 
     worst: Worst | None = None
     wrong: str = ""
-    """What is wrong before any number is looked at."""
+    """What is wrong with its shape or dtype, before any number is compared."""
 
     excuse: str = ""
-    """Why it may pass what is expected."""
+    """Why the case allows it to exceed the expected bound; empty if it does not."""
 
     @property
     def holds(self) -> bool:
-        """What is possible, but not expected, holds only where the case says why."""
+        """Whether it passes: a result that is only possible does if the case says why."""
         return self.grade == AS_EXPECTED or (self.grade == POSSIBLE and bool(self.excuse))
 
     def __str__(self) -> str:
@@ -76,7 +84,7 @@ class Verdict:
 
 
 def judge(value: Array, expected: Expected) -> Verdict:
-    """Hold a result against what it must be."""
+    """Grade a result by what it must be."""
     if wrong := _wrong_kind(value, expected):
         return Verdict(WRONG, math.inf, wrong=wrong)
     found, reference = decode(value), decode(expected.reference)
@@ -84,9 +92,9 @@ def judge(value: Array, expected: Expected) -> Verdict:
 
 
 def judge_pair(one: Array, other: Array, expected: Expected, *, same_kind: bool = False) -> Verdict:
-    """Hold two results of the same case against each other: each may use up its own bound.
+    """Grade one result of a case by another one; each may use up its own bound.
 
-    What one kind of device may do otherwise than another is no excuse between two of the same.
+    Between two devices of the same kind, the case's reason to exceed a bound does not count.
     """
     if one.data == other.data and one.dtype == other.dtype:
         return Verdict(AS_EXPECTED, 0.0)
@@ -103,7 +111,7 @@ def _wrong_kind(value: Array, expected: Expected) -> str:
 
 
 def _are_both_whole(one: str, other: str) -> bool:
-    """With x64 on, JAX's whole numbers have 64 bits: the numbers themselves are compared."""
+    """Whether both are integers of 32 or 64 bits: with x64 on, JAX's have 64, and must be equal."""
     return one.rstrip("3264") == other.rstrip("3264") and one.startswith(("int", "uint"))
 
 
@@ -156,7 +164,7 @@ def _exact_shares(found: np.ndarray, reference: np.ndarray) -> np.ndarray:
 
 
 def _shares(found: np.ndarray, reference: np.ndarray, bound: np.ndarray) -> np.ndarray:
-    """How much of its bound each element uses; infinite ones and NaNs must be where they should."""
+    """How much of its bound each element uses; infinities and NaNs must be in their places."""
     wide, wide_reference = _wide(found), _wide(reference)
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         off = np.abs(wide - wide_reference)
@@ -172,7 +180,7 @@ def _wide(values: np.ndarray) -> np.ndarray:
 
 
 def _exact_text(number: np.generic) -> str:
-    """A number that reads well and can be read back to the bit."""
+    """A short text from which the number can be read back to the bit."""
     if number.dtype.kind in "biu":
         return str(number)
     wide = float(number)

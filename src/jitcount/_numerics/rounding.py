@@ -1,16 +1,16 @@
 """How far a computed number can be from the true one: error bounds that travel with the numbers.
 
 A `Rounded` is what a program should compute: the true values (in double precision), and beside each
-how far off a program in a narrower type is. Twice: the most that it *can* be, whatever the order of
-its sums and however it fuses its operations (`errors`), and what it does not pass as a rule
-(`likely`). Programs of the suite are written once more with it; what comes out is the reference
-that results are held against.
+two bounds on how far off a program in a narrower type is. `errors` is proven, whatever the order of
+its sums and however it fuses its operations; `likely` is expected, which holds as a rule. The
+suite's programs are written a second time with `Rounded`, and what comes out is the reference that
+results are compared to.
 
 The rules are those of forward error analysis. An operation that is rounded to the nearest adds half
-an ulp, u times the result; one that is not, as many ulps as the tables of `ulps` have for it. A
-sum of n terms in any order adds at most gamma(n-1) times the sum of the magnitudes, where gamma(k)
-is k·u / (1 - k·u); what it adds as a rule is in `chances`. What operands bring along is never taken
-to cancel out. What is exact only in double precision is covered by `_SLACK`.
+an ulp, u times the result; any other adds the ulps that the tables of `error_bounds` have for it. A
+sum of n terms in any order adds at most gamma(n-1) times the sum of the magnitudes. The errors of
+operands are never assumed to cancel out. What is exact only in double precision is covered by
+`_SLACK`.
 """
 
 from __future__ import annotations
@@ -21,14 +21,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jitcount._numerics import chances
-from jitcount._numerics.ulps import LIKELY, POSSIBLE
-from jitcount._numerics.units import gamma, smallest_normal, unit_roundoff
+from jitcount._numerics.error_bounds import (
+    EXPECTED_ULPS,
+    LARGEST_ULPS,
+    expected_error,
+    gamma,
+    longest_chain,
+    smallest_normal,
+    unit_roundoff,
+    worst_error,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    # From the errors of the operands those that they bring along; for both kinds of errors.
+    # The error of a result that comes from the errors of its operands; for both kinds of errors.
     Carried = Callable[..., np.ndarray]
 
 # The reference itself is computed in double precision.
@@ -54,13 +61,13 @@ class Rounded:
 
     values: np.ndarray
     errors: np.ndarray
-    """The most that each can be off: proven."""
+    """How far off each value can be at most: the proven bound."""
 
     likely: np.ndarray
-    """What each is off at most as a rule: a false alarm in less than one of 10⁹ results."""
+    """How far off each value is as a rule, with a false alarm in less than one of 10⁹ results."""
 
     scale: np.ndarray
-    """What the errors are to be seen against: the sum of magnitudes that a value came out of."""
+    """The sum of the magnitudes that each value came from, which its errors are measured by."""
 
     dtype: str
 
@@ -68,7 +75,7 @@ class Rounded:
 
     @classmethod
     def exactly(cls, values: np.ndarray, computed_in: str | None = None) -> Rounded:
-        """What a program is given; a backend may take denormals for zeros."""
+        """Inputs of a program, without an error; but a backend may flush denormals to zero."""
         dtype = values.dtype.name
         wide = values.astype(np.float64)
         magnitudes = np.abs(wide)
@@ -90,11 +97,11 @@ class Rounded:
         scale: np.ndarray,
         own: tuple[np.ndarray | float, np.ndarray | float] = (0.0, 0.0),
     ) -> Rounded:
-        """The result of an operation: what its operands bring along, then its own rounding."""
+        """The result of an operation: the errors of its operands, then its own rounding."""
         values = np.asarray(values)
         tiny = smallest_normal(self.dtype)
         bounds = []
-        kinds = (("errors", POSSIBLE), ("likely", LIKELY))
+        kinds = (("errors", LARGEST_ULPS), ("likely", EXPECTED_ULPS))
         for (kind, ulps), more in zip(kinds, own, strict=True):
             brought = carried(*(getattr(operand, kind) for operand in (self, *others))) + more
             off = ulps.get(operation, 0.0) * 2 * unit_roundoff(self.dtype) + _SLACK
@@ -148,7 +155,7 @@ class Rounded:
         )
 
     def __getitem__(self, index: Any) -> Rounded:
-        """Exact, as all that only moves numbers."""
+        """Some of the values; like everything that only moves numbers, this is exact."""
         return self._moved(lambda array: np.asarray(array[index]))
 
     def _moved(self, move: Callable[[np.ndarray], np.ndarray]) -> Rounded:
@@ -159,18 +166,16 @@ class Rounded:
     def sum(
         self, axis: int | None = None, *, keepdims: bool = False, has_pattern: bool = False
     ) -> Rounded:
-        """A sum in any order; of numbers with a pattern, roundings may all go the same way."""
+        """The sum, in any order; with `has_pattern` all roundings may go the same way."""
         terms = self.values.size if axis is None else self.values.shape[axis]
         # Along an axis some backends add row to row; a whole array they add in many places at once.
-        length = chances.chain(terms) if axis is None else max(terms - 1, 0)
+        length = longest_chain(terms) if axis is None else max(terms - 1, 0)
         values = self._true_sum(axis, keepdims=keepdims)
         unit = unit_roundoff(self.dtype)
-        as_a_rule = (
-            chances.steady(length, unit)
-            if has_pattern
-            else chances.likely(length, unit, values.size)
+        expected = (
+            worst_error(length, unit) if has_pattern else expected_error(length, unit, values.size)
         )
-        factors = gamma(max(terms - 1, 0), self.dtype), as_a_rule
+        factors = gamma(max(terms - 1, 0), self.dtype), expected
         return self._summed(values, lambda array: array.sum(axis, keepdims=keepdims), factors)
 
     def _summed(
@@ -194,30 +199,28 @@ class Rounded:
     def cumsum(self) -> Rounded:
         """The running sums of a 1-D array, each in any order."""
         terms = max(self.values.size - 1, 0)
-        as_a_rule = chances.likely(terms, unit_roundoff(self.dtype), self.values.size)
-        return self._summed(
-            np.cumsum(self.values), np.cumsum, (gamma(terms, self.dtype), as_a_rule)
-        )
+        expected = expected_error(terms, unit_roundoff(self.dtype), self.values.size)
+        return self._summed(np.cumsum(self.values), np.cumsum, (gamma(terms, self.dtype), expected))
 
     def mean(self, axis: int | None = None, *, keepdims: bool = False) -> Rounded:
-        """A sum, divided by the count."""
+        """The mean: a sum, divided by the count."""
         count = self.values.size if axis is None else self.values.shape[axis]
         total = self.sum(axis, keepdims=keepdims)
         return total / float(count)
 
     def var(self, axis: int | None = None, *, keepdims: bool = False) -> Rounded:
-        """The mean of the squared distances from the mean."""
+        """The variance: the mean of the squared distances from the mean."""
         centred = self - self.mean(axis, keepdims=axis is not None)
         return (centred * centred).mean(axis, keepdims=keepdims)
 
     def max(self, axis: int | None = None, *, keepdims: bool = False) -> Rounded:
-        """The largest; off by no more than the worst of them."""
+        """The largest value; it is off by no more than the worst of them."""
         return self._moved(lambda array: array.max(axis, keepdims=keepdims))
 
     def matmul(self, other: Rounded, inputs: str | None = None, ulps: float = 0.5) -> Rounded:
-        """A product of matrices; `inputs` is the type that operands may be rounded to before.
+        """The product of matrices; `inputs` is a type that a backend may first round them to.
 
-        That they are is possible, not expected: a case where it is so on some backend says why.
+        The proven bound allows for that, the expected one does not: the case says why it happens.
         """
         terms = self.values.shape[-1]
         values = self.values @ other.values
@@ -229,7 +232,7 @@ class Rounded:
         sizes = size_left @ size_right
         # A rounding for each product, and for each sum.
         unit = 2 * ulps * unit_roundoff(self.dtype)
-        as_a_rule = chances.likely(terms, unit, values.size) * sizes
+        expected = expected_error(terms, unit, values.size) * sizes
         proven = gamma(math.ceil(2 * ulps * terms), self.dtype) * sizes
         if inputs:
             proven = proven + size_left @ rounded[1].errors + rounded[0].errors @ size_right
@@ -238,11 +241,11 @@ class Rounded:
             lambda mine, its: left @ its + mine @ right + mine @ its,
             other,
             scale=self.scale @ other.scale,
-            own=(proven, as_a_rule),
+            own=(proven, expected),
         )
 
     def to(self, dtype: str, computed_in: str | None = None) -> Rounded:
-        """Rounded to another type, and computed with in that, or in a third, from then on."""
+        """The values rounded to a type; what follows is computed in that or in `computed_in`."""
         unit, tiny = unit_roundoff(dtype), smallest_normal(dtype)
         errors, likely = (
             bound + unit * (np.abs(self.values) + bound) + tiny
@@ -253,17 +256,17 @@ class Rounded:
     def _through(
         self, values: np.ndarray, carried: Carried, slope: np.ndarray, operation: str
     ) -> Rounded:
-        """A function of each: its scale is what the slope there makes of that of its argument."""
+        """A function of each value; its scale is the argument's, times the function's slope."""
         scale = np.abs(values) + slope * self.scale
         return self._rounded(values, carried, operation=operation, scale=scale)
 
     def exp(self) -> Rounded:
-        """Its slope is its value."""
+        """The exponential; its slope is its value."""
         values = np.exp(self.values)
         return self._through(values, lambda mine: values * np.expm1(mine), values, "exp")
 
     def log(self) -> Rounded:
-        """Steepest at the end nearer to zero."""
+        """The logarithm; it is steepest at the end of an interval that is nearer to zero."""
         self._require_positive()
         slope = 1 / self.values
         return self._through(
@@ -271,7 +274,7 @@ class Rounded:
         )
 
     def sqrt(self) -> Rounded:
-        """Steepest at the end nearer to zero."""
+        """The square root; it is steepest at the end of an interval that is nearer to zero."""
         self._require_positive()
         values = np.sqrt(self.values)
         return self._through(
@@ -282,17 +285,17 @@ class Rounded:
         )
 
     def tanh(self) -> Rounded:
-        """No steeper than one."""
+        """The hyperbolic tangent; its slope is at most one."""
         values = np.tanh(self.values)
         return self._through(values, lambda mine: mine, 1 - values * values, "tanh")
 
     def sin(self) -> Rounded:
-        """No steeper than one."""
+        """The sine; its slope is at most one."""
         values = np.sin(self.values)
         return self._through(values, lambda mine: mine, np.abs(np.cos(self.values)), "sin")
 
     def function(self, operation: str, compute: Callable[[np.ndarray], np.ndarray]) -> Rounded:
-        """Any other function of each, of numbers that are exact: with its own rounding only."""
+        """Any other function of exact numbers: the only error is its own rounding."""
         if np.any(self.errors):
             raise ValueError(f"{operation} of numbers that are off has no bound here")
         values = compute(self.values)

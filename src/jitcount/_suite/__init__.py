@@ -1,1 +1,1 @@
-"""The cases that every backend runs, and the check that it is the backend one asked for."""
+"""The cases that every backend runs, and what runs them."""

@@ -1,4 +1,4 @@
-"""Reductions, products of matrices and what is put together from them, within their bounds."""
+"""Reductions, products of matrices and what is composed of them, within their error bounds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A case: a small program, the values it must give and the compiles it must make."""
+"""A case: a small program, the values it must return and the compiles it must make."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
     from jitcount._numerics.expected import Expected
 
-# Calls of a program that is compiled already, for the median.
+# How many cached calls are timed; the median counts.
 _TIMED_CALLS = 5
 
-# How often a case is run, its first run included; after so many seconds it is not run again.
+# How often a case is run at most, including its first run, and for how many seconds.
 CALLS = 10
 _CALLING_S = 0.2
 
@@ -43,17 +43,17 @@ class Case:
     claim: str
     program: Callable[[], Sequence[jax.Array]]
     expected: Callable[[], Sequence[Expected]]
-    """What each array that it gives must be; worked out only when it is needed."""
+    """What each array that the program returns must be; computed only when it is needed."""
 
     compiles: Mapping[str, int]
-    """How often each function is compiled, eager operations too, from empty caches."""
+    """How often each function, or eager operation, is compiled from empty caches."""
 
     unsupported: Callable[[], str] = _anywhere
-    """Why the backend at hand cannot run it; empty where it can."""
+    """Why the current backend cannot run the case; empty if it can."""
 
 
 def exactly_these(*values: float) -> Callable[[], Sequence[Expected]]:
-    """Scalars that are the same on every backend: float32, or int32 for whole numbers."""
+    """The expectation of scalars that are the same on every backend: float32, or int32 for ints."""
     dtypes = {float: np.float32, int: np.int32}
     return lambda: [exactly(np.array(value, dtypes[type(value)])) for value in values]
 
@@ -63,8 +63,8 @@ def run_case(
 ) -> CaseEntry:
     """Run a case from empty caches, so that nothing depends on what ran before.
 
-    With `targets`, all that it compiles is compiled for those too, by their own compilers. It is
-    run again then, as it is compiled: a race is not lost at every call.
+    With `targets`, everything that it compiles is also compiled for those, by their own compilers.
+    Then it runs up to `calls` times as it was compiled: a race does not go wrong at every call.
     """
     if why := case.unsupported():
         return CaseEntry(unsupported=why)
@@ -87,15 +87,15 @@ def run_case(
 
 
 def _on_host(value: jax.Array) -> np.ndarray:
-    """The numbers; of an array that is spread over processes, those that all of them hold."""
+    """The values of an array as NumPy has them; a sharded array must be whole on each process."""
     return np.asarray(value)
 
 
 def _unsteady(case: Case, results: Sequence[Result], calls: int) -> str:
-    """What is wrong with a later call's results, though the program is the same.
+    """What is wrong with the results of a later call of the same program; empty if nothing is.
 
-    They need not have the bits of the first ones: a GPU may add in another order at each call.
-    Processes that compute together would have to call equally often: they call once.
+    They need not have the bits of the first call: a GPU may add in another order each time. Several
+    processes that compute together would all have to call equally often, so they call only once.
     """
     if jax.process_count() > 1:
         return ""

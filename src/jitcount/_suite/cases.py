@@ -1,11 +1,10 @@
-"""All cases that every backend runs, in the order in which they are run."""
+"""All cases that every backend runs, in the order in which they run."""
 
 from __future__ import annotations
 
 from jitcount._suite.array_cases import ARRAY_CASES
 from jitcount._suite.composite_cases import COMPOSITE_CASES
 from jitcount._suite.elementwise_cases import ELEMENTWISE_CASES
-from jitcount._suite.end_cases import END_CASES
 from jitcount._suite.integer_cases import INTEGER_CASES
 from jitcount._suite.long_cases import LONG_CASES
 from jitcount._suite.model_cases import MODEL_CASES
@@ -23,7 +22,6 @@ CASES = (
     *ARRAY_CASES,
     *WHOLE_CASES,
     *PRODUCT_CASES,
-    *END_CASES,
     *MOVING_CASES,
     *LONG_CASES,
     *INTEGER_CASES,

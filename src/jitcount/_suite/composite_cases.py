@@ -10,7 +10,7 @@ from jax import lax
 from jitcount._suite.data import whole
 from jitcount._suite.jitted import jitted, same_bits
 
-# Every factor of a product stays below 256, so that bfloat16 holds it.
+# Every factor of a product stays below 256, so that bfloat16 can hold it.
 _INPUT = whole(9, 17, most=1, seed=1)
 _FIRST = whole(17, 33, most=1, seed=2)
 _SECOND = whole(33, 5, most=2, seed=3)
@@ -25,7 +25,7 @@ def _loss(first: jax.Array, second: jax.Array, x: jax.Array, wanted: jax.Array) 
 def training_step(
     x: jax.Array, first: jax.Array, second: jax.Array, wanted: jax.Array
 ) -> list[jax.Array]:
-    """The loss of two layers, and their weights after a step against its gradients."""
+    """The loss of two layers, and their weights after one step of gradient descent."""
     loss, slopes = jax.value_and_grad(_loss, (0, 1))(first, second, x, wanted)
     return [
         loss,
@@ -36,7 +36,7 @@ def training_step(
 def training_step_by_hand(
     x: np.ndarray, first: np.ndarray, second: np.ndarray, wanted: np.ndarray
 ) -> list[np.ndarray]:
-    """The same, gradients and all."""
+    """The training step in NumPy, with gradients by hand."""
     before = x @ first
     hidden = np.maximum(before, 0)
     back = (wanted @ second.T) * (before > 0)
@@ -49,7 +49,7 @@ _VALUES = whole(2, 13, 5, most=100, seed=7)
 
 
 def _attention(queries: jax.Array, keys: jax.Array, values: jax.Array) -> list[jax.Array]:
-    """All of the weight on the key that fits best; of equal ones, on the first."""
+    """Attention with all weight on the key that fits best; of equal keys, on the first."""
     scores = jnp.einsum("bqd,bkd->bqk", queries, keys)
     seen = np.tri(7, 13, 3, dtype=bool)
     best = jnp.argmax(jnp.where(seen, scores, -jnp.inf), -1)

@@ -1,7 +1,7 @@
-"""Numbers for the cases: the same on every machine, whichever NumPy made them.
+"""Numbers for the cases: the same on every machine and with every NumPy.
 
-Whole numbers are small enough for bfloat16, and so are sums of them for float32: products and sums
-of them are exact at every default precision and in any order, or something was lost.
+Whole numbers are small enough for bfloat16, and their sums are small enough for float32. So their
+products and sums are exact at every default precision and in any order, or something was lost.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ import os
 
 import numpy as np
 
-# Other data of the same kind for all cases: how `tools.seeds` looks for false alarms.
+# The variable that selects other data of the same kind; `tools.seeds` finds false alarms with it.
 SEED = "JITCOUNT_SUITE_SEED"
 
-# Float32 holds all whole numbers below this one, bfloat16 those up to 256.
+# float32 can hold all whole numbers up to this one, bfloat16 those up to 256.
 LARGEST_SUM = 2**24
 _LARGEST = 255
 
@@ -43,7 +43,7 @@ def spread(*shape: int, dtype: str = "float32", seed: int = 1) -> np.ndarray:
 
 
 def one_sign(*shape: int, dtype: str = "float32", seed: int = 1) -> np.ndarray:
-    """Numbers between 1 and 2, spread without a pattern: a sum of them is as large as its terms."""
+    """Numbers between 1 and 2, spread without a pattern: in their sum nothing cancels out."""
     return (spread(*shape, dtype="float64", seed=seed) + 1.5).astype(dtype)
 
 
@@ -58,9 +58,9 @@ def whole(*shape: int, most: int = 8, dtype: str = "float32", seed: int = 1) -> 
 
 
 def weights(length: int, dtype: str = "float32", seed: int = 1) -> np.ndarray:
-    """Positive whole numbers; each position has one of its own where the sum leaves room for it.
+    """Positive whole numbers, a different one at each position if their sum stays small enough.
 
-    What is lost, or added twice, is missing or too much in the sum.
+    If a number is lost or added twice, the sum shows it.
 
     >>> weights(4).tolist(), weights(10_000_000).sum(dtype="int64").item() < LARGEST_SUM
     ([1.0, 2.0, 3.0, 4.0], True)
@@ -72,7 +72,7 @@ def weights(length: int, dtype: str = "float32", seed: int = 1) -> np.ndarray:
 
 
 def _hashed(count: int, seed: int) -> np.ndarray:
-    """So many numbers below 2**32; quick, since long arrays are made of them."""
+    """A hash of each place, below 2**24; quick, because long arrays are made of it."""
     mixed = np.arange(1, count + 1, dtype=np.uint32)
     mixed += np.uint32((seed + _shift()) * 0x9E3779B9 % 2**32)
     for shift, factor in ((16, 0x7FEB352D), (15, 0x846CA68B)):

@@ -1,4 +1,4 @@
-"""Each number by itself: within a few ulps, or equal to the bit."""
+"""Functions of each number by itself: within a few ulps, or equal to the bit."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ _POSITIVE = np.abs(_X) + np.float32(0.01)
 _SPECIALS = floats(np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, 1e-40, -3e38)
 _DENORMALS = spread(64, seed=5) * np.float32(1e-38)
 
-# Where functions have other ways to compute: far out, near zero, near one.
+# Where functions are computed in other ways: far out, near zero, near one.
 _FAR_OUT = spread(257, seed=6) * np.float32(174)
 _NEAR_ZERO = spread(257, seed=7) * np.float32(2**-9)
 _NEAR_ONE = np.float32(1) + spread(257, seed=8) * np.float32(2**-5)
 _ANGLES = spread(257, seed=9) * np.float32(20_000)
 _MAGNITUDES = np.exp2(spread(257, dtype="float64", seed=10) * 240).astype(np.float32)
 
-# As a program in float32 has it.
+# The constant as float32 rounds it.
 _LOG_2 = Rounded.declared(math.log(2), math.log(2) * 2.0**-24, "float32")
 
-# A function, its true values, and what it is asked for.
+# A function, its true values, and its arguments.
 _WIDE = (
     ("exp", jnp.exp, np.exp, (_FAR_OUT, _NEAR_ZERO)),
     ("log", jnp.log, np.log, (_MAGNITUDES, _NEAR_ONE)),

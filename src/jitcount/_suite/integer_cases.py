@@ -1,4 +1,4 @@
-"""Whole numbers of 32 bits: more than float32 holds, and what programs decide with them."""
+"""Integers of 32 bits, which are more than float32 can hold, and what programs decide by them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _wrapped(x: np.ndarray | np.int64) -> np.ndarray:
 
 
 def _branches(x: jax.Array, which: jax.Array) -> list[jax.Array]:
-    """Loops that end on a condition, and branches taken one by one."""
+    """The results of loops that end on a condition, and of branches taken one by one."""
     steps = [lambda v: v + 1, lambda v: v * 2, lambda v: v - 3]
     taken, _ = lax.scan(lambda at, i: (lax.switch(i, steps, at), None), x, which)
     halved = lax.while_loop(lambda s: s[0] > 3, lambda s: (s[0] // 2, s[1] + 1), (x[0], x[1]))
@@ -42,7 +42,7 @@ def _branches_by_hand(x: np.ndarray, which: np.ndarray) -> list[np.ndarray]:
 
 
 def _random(key: jax.Array) -> list[jax.Array]:
-    """What `jax.random` draws is defined to the bit; what it makes of it is rounded."""
+    """What `jax.random` draws: its bits are defined exactly, its floats are rounded."""
     wrapped = jax.random.wrap_key_data(key, impl="threefry2x32")
     return [
         jax.random.bits(wrapped, (1025,), "uint32"),
@@ -51,7 +51,7 @@ def _random(key: jax.Array) -> list[jax.Array]:
 
 
 def _threefry(key: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Twenty rounds of Threefry (Salmon et al. 2011) for the words 0 and `counts`."""
+    """Return twenty rounds of Threefry (Salmon et al. 2011) for the words 0 and `counts`."""
     third = key[0] ^ key[1] ^ np.uint32(0x1BD11BDA)
     keys = [key[0], key[1], third]
     high, low = np.zeros_like(counts) + keys[0], counts + keys[1]

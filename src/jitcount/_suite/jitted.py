@@ -1,9 +1,9 @@
-"""Cases of one call of one jitted function, which gives one array or several."""
+"""Cases of one call of one jitted function that returns one array or several."""
 
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import jax
 import numpy as np
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     Data = Sequence[np.ndarray] | Callable[[], Sequence[np.ndarray]]
 
+T = TypeVar("T")
+
 
 def jitted(
     id: str,  # noqa: A002
@@ -27,13 +29,13 @@ def jitted(
     data: Data,
     expected: Callable[..., Expected | Sequence[Expected]],
 ) -> Case:
-    """A case for one call of one jitted function; long data are a function that makes them."""
+    """The case of one call of one jitted function; long data is a function that makes it."""
 
     def program(*arrays: jax.Array) -> jax.Array | Sequence[jax.Array]:
         return compute(*arrays)
 
     def run() -> Sequence[jax.Array]:
-        # Without jit the function has its arguments as they are, and NumPy would compute.
+        # Without jit the function gets its arguments as they are, and NumPy would compute.
         put = jax.device_put if jax.config.values["jax_disable_jit"] else np.asarray
         return jax.tree.leaves(jax.jit(program)(*map(put, _made(data))))
 
@@ -51,22 +53,22 @@ def jitted(
 
 
 def _made(data: Data) -> Sequence[np.ndarray]:
-    return _kept(data) if callable(data) else data
+    return made_once(data) if callable(data) else data
 
 
 @lru_cache(maxsize=1)
-def _kept(data: Callable[[], Sequence[np.ndarray]]) -> Sequence[np.ndarray]:
-    """Long arrays take time: the program and its reference have the same."""
+def made_once(data: Callable[[], T]) -> T:
+    """What `data` makes; long arrays take time, so a program and its reference share them."""
     return data()
 
 
 def bounded(numerics: str, reference: Callable[..., Rounded]) -> Callable[..., Expected]:
-    """The expectation that a computation with error bounds gives."""
+    """The expectation of a result within the bounds that its `reference` computes."""
     return lambda *arrays: within(numerics, reference(*map(Rounded.exactly, arrays)))
 
 
 def same_bits(reference: Callable[..., Sequence[np.ndarray]]) -> Callable[..., list[Expected]]:
-    """The expectation of exact results, computed in wide numbers and held in narrow ones."""
+    """The expectation of exact results: a reference in float64, converted to their dtype."""
     return lambda *arrays: [exactly(_narrow(one)) for one in reference(*map(_wide, arrays))]
 
 

@@ -1,6 +1,6 @@
-"""What is longer than a tile, a block or 16 bits: whole numbers, equal to the bit.
+"""Arrays that are longer than a tile, a block or 16 bits: whole numbers, equal to the bit.
 
-A kernel has another path for each: a second block, a carry from one to the next, a merge of two, an
+A kernel has a different path for each: a second block, a carry to the next, a merge of two, an
 index that no longer fits. Each row of the tables has its one odd value at another place.
 """
 
@@ -32,18 +32,18 @@ def _one_in_each_row(odd: float, others: np.ndarray) -> np.ndarray:
 _BELOW = _one_in_each_row(-1, -1 - weights(len(_PLACES) * _WIDTH, seed=1))
 _HIT = _one_in_each_row(1, np.zeros(len(_PLACES) * _WIDTH, np.float32)) > 0
 
-# Two of each, in different tiles: the first is meant.
+# Two of each, in different tiles: the first must be found.
 _TWICE = np.where(np.roll(_HIT, 2500, 1), np.float32(-1), _BELOW)
 
 
 def _extremes(length: int) -> list[np.ndarray]:
-    """The largest lies in the last tile, the smallest in the middle."""
+    """The largest and the smallest values and their places; the largest is in the last tile."""
     values = weights(length, seed=3)
     values[length - 3], values[length // 2 + 1] = 999, -999
     return [values]
 
 
-# Twos and halves at some places, so many of each that no product of some of them overflows.
+# Twos and halves at some places, so few of each that no partial product overflows.
 _EDGES = np.unique(np.concatenate([_PLACES, np.arange(0, 100_003, 3331), [100_002]]))
 
 
@@ -101,7 +101,7 @@ ONE_IN_MANY = (
 
 # --- Carried on -----------------------------------------------------------------------------------
 
-# Few: compilers of TPUs take long for each.
+# Only a few, because compilers of TPUs take long for each.
 _AROUND = (4097, 65_537)
 _RISING = np.cumsum(whole(8193, most=3, seed=5)).astype(np.float32)
 _SIGNS = np.sign(whole(8193, seed=6)).astype(np.float32)
@@ -163,7 +163,7 @@ def _stable(x: np.ndarray, *, down: bool = False) -> np.ndarray:
 
 
 def _sorted(x: jax.Array) -> list[jax.Array]:
-    """One sort: compilers of TPUs take long for each."""
+    """All results of one sort, because compilers of TPUs take long for each."""
     order = jnp.argsort(x, stable=True).astype("int32")
     return [x[order][::31], order[::31], *lax.top_k(x, 50)]
 

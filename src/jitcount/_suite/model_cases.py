@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import jax
 
+from jitcount._numerics.error_bounds import unit_roundoff
 from jitcount._numerics.expected import DECLARED, within
 from jitcount._numerics.rounding import Rounded
-from jitcount._numerics.units import unit_roundoff
 from jitcount._suite import transformer
 from jitcount._suite.case import Case
 from jitcount._suite.sharded_cases import unless_divided_by
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
     from jitcount._numerics.expected import Expected
 
-# The losses of the first three steps in float64; a test computes them anew.
+# The losses of the first three steps in float64; a test computes them again.
 LOSSES = (4.248620859940867, 4.275654772217352, 4.234354156875231)
 
 # There is no proof of how far Adam carries a rounding error. What rounding does to these losses was
-# drawn (Monte Carlo arithmetic, Parker 1997): each operation in float64, with a random error as
-# large as float32's may be. That is a standard deviation of seven roundings of the loss, in each of
-# the steps; a test draws it anew. Eight of them are a false alarm in less than one of 10**9.
+# sampled (Monte Carlo arithmetic, Parker 1997): each operation in float64, with a random error as
+# large as float32's may be. The standard deviation is seven roundings of the loss, in each of the
+# steps; a test samples it again. Beyond eight of them lies less than one result in 10**9.
 ROUNDINGS = 56
 
 

@@ -1,6 +1,6 @@
-"""What only moves, picks, orders or rewrites numbers: equal to the bit, with all that bits can be.
+"""Operations that only move, pick, order or convert numbers: equal to the bit for all bits.
 
-Denormals, signed zeros, infinities and NaNs are among them: to move a number is not to compute.
+Denormals, signed zeros, infinities and NaNs are among the numbers: moving one computes nothing.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from jitcount._suite.jitted import jitted, same_bits
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# Each place has a number of its own, and some are of the odd kinds.
+# Each place has a different number, and some numbers are special.
 _ODD = floats(1e-40, -1e-45, -0.0, np.inf, -np.inf, np.nan, 3e38, -1e-38)
 _TABLE = (np.arange(9 * 131, dtype=np.float32) - 500).reshape(9, 131)
 _TABLE[::4, ::19] = np.resize(_ODD, _TABLE[::4, ::19].shape)
@@ -80,7 +80,7 @@ MOVES = (
 
 
 def _padded(x: np.ndarray) -> np.ndarray:
-    """One row more in front, a hole after each row, a column less in front and two more behind."""
+    """Pad with a row in front, a hole after each row, a column less in front and two behind."""
     spaced = np.full((2 * x.shape[0], x.shape[1] + 1), -0.0)
     spaced[1::2, :-2] = x[:, 1:]
     return spaced
@@ -277,7 +277,7 @@ def _converted(x: np.ndarray, i: np.ndarray) -> list[np.ndarray]:
 
 
 def _to_ten_bits(x: np.ndarray) -> np.ndarray:
-    """Rounded as for TF32."""
+    """Round to the ten bits of TF32."""
     bits = x.view(np.uint32).astype(np.uint64)
     bits += np.uint64(0xFFF) + (bits >> np.uint64(13) & np.uint64(1))
     return (bits & np.uint64(0xFFFFE000)).astype(np.uint32).view(np.float32)

@@ -1,6 +1,6 @@
 """The claims about `cache_independent_count`, as cases.
 
-Arguments are NumPy arrays: to make a JAX array can be a compile of its own.
+Arguments are NumPy arrays, because making a JAX array can be a compile itself.
 """
 
 from __future__ import annotations

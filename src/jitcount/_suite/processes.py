@@ -1,4 +1,4 @@
-"""The suite in several processes that compute together, over loopback: `jax.distributed`."""
+"""Runs the suite in several processes that compute together over loopback (`jax.distributed`)."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from jitcount._jax.distributed import LOOPBACK, join
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# Set in each of them: its number, how many there are, and the port where they meet.
+# Set in each process: its number, how many there are, and the port where they meet.
 _VARIABLE = "JITCOUNT_SUITE_PROCESS"
 
 
 def run_in_processes(count: int, arguments: Sequence[str]) -> int:
-    """Run ``jitcount suite`` in so many processes; the first one speaks and writes the ledger.
+    """Run ``jitcount suite`` in `count` processes; the first one prints and writes the ledger.
 
     Returns:
-        the worst of their exit codes.
+        The worst of their exit codes.
     """
     with socket.socket() as free:
         free.bind((LOOPBACK, 0))
@@ -46,7 +46,7 @@ def run_in_processes(count: int, arguments: Sequence[str]) -> int:
 
 
 def join_the_others() -> bool:
-    """In one of several processes, meet the others; says whether this is the one that speaks."""
+    """Connect to the other processes, if any; returns whether this is the one that prints."""
     place = os.environ.get(_VARIABLE)
     if place is None:
         return True

@@ -1,6 +1,6 @@
 """Products and convolutions of whole numbers: equal to the bit, also at the default precision.
 
-Factors are numbers that bfloat16 holds, and partial sums stay below 2**24. The one exception asks
+Factors are numbers that bfloat16 can hold, and partial sums stay below 2**24. One exception asks
 for float32, with factors that no narrower type holds.
 """
 
@@ -173,6 +173,6 @@ def _with_holes(x: np.ndarray) -> np.ndarray:
 
 
 def _slowly(x: np.ndarray, w: np.ndarray, strides: tuple[int, int]) -> np.ndarray:
-    """A convolution, window by window."""
+    """Compute a convolution window by window."""
     windows = np.lib.stride_tricks.sliding_window_view(x, w.shape[2:], (2, 3))
     return np.einsum("nchwij,ocij->nohw", windows[:, :, :: strides[0], :: strides[1]], w)

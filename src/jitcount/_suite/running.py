@@ -1,4 +1,4 @@
-"""Runs the cases on whatever backend JAX has, and makes the ledger of it."""
+"""Runs the cases on whatever backend JAX has, and returns their ledger."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def chosen(patterns: Sequence[str], cases: Iterable[Case] = CASES) -> list[Case]:
-    """The cases whose ids match one of some patterns; without patterns, all.
+    """Return the cases whose ids match one of the patterns; without patterns, all.
 
     >>> [case.id for case in chosen(["sum-1*0", "matmul"])][:3]
     ['sum-10', 'sum-100', 'sum-1000']
@@ -40,7 +40,7 @@ def run_suite(
     as_if: str = "",
     after: Callable[[Case, CaseEntry], None],
 ) -> Ledger:
-    """Run cases one by one; `after` is told what each gave.
+    """Run cases one by one, and return their ledger; `after` is called with each result.
 
     With `as_if` they compute as that target would.
     """

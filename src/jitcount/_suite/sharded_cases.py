@@ -1,4 +1,4 @@
-"""Arrays spread over all devices at hand: sums are added up in another order, with a collective."""
+"""Arrays spread over all devices: sums are added in another order, with a collective."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _LEFT, _RIGHT = spread(32, 960, seed=12), spread(960, 16, seed=13)
 
 
 def unless_divided_by(length: int) -> Callable[[], str]:
-    """The reason why an axis of that length cannot be spread over the devices, if there is one."""
+    """Return a function that says why an axis of that length cannot be spread over the devices."""
 
     def reason() -> str:
         count = jax.device_count()
@@ -39,7 +39,10 @@ def unless_divided_by(length: int) -> Callable[[], str]:
 
 
 def _spread_out(values: np.ndarray, axis: int | None) -> jax.Array:
-    """An array that lies along all devices, or whole on each, also those of other processes."""
+    """Spread an array over all devices along an axis, or put it whole on each of them.
+
+    That includes the devices of other processes.
+    """
     mesh = Mesh(np.array(jax.devices()), ("data",))
     names = ["data" if number == axis else None for number in range(values.ndim)]
     sharding = NamedSharding(mesh, PartitionSpec(*names))
@@ -55,7 +58,7 @@ def _case(  # noqa: PLR0913
     axes: Sequence[int | None],
     expected: Callable[..., Expected | Sequence[Expected]],
 ) -> Case:
-    """A case whose arrays lie along all devices, and whose results are whole on each."""
+    """A case whose arrays are spread over all devices, and whose results are whole on each."""
 
     def program(*arrays: jax.Array) -> jax.Array | Sequence[jax.Array]:
         return compute(*arrays)
@@ -91,19 +94,19 @@ _PLACES = (np.arange(300) * 37 % 64).astype(np.int32)
 def _on_each(
     function: Callable[..., jax.Array], inside: PartitionSpec, outside: PartitionSpec
 ) -> Callable[[jax.Array], jax.Array]:
-    """What a function makes of each device's part."""
+    """Apply a function to the part of each device."""
     mesh = Mesh(np.array(jax.devices()), ("data",))
     return jax.shard_map(function, mesh=mesh, in_specs=inside, out_specs=outside)
 
 
 def _collectives(x: jax.Array) -> list[jax.Array]:
-    """None of these depends on how many devices there are; each is wrong if one is left out."""
+    """Results that do not depend on the number of devices, and are wrong if one is left out."""
     rows, columns, nowhere = PartitionSpec("data"), PartitionSpec(None, "data"), PartitionSpec()
     count = jax.device_count()
     ring = [(at, (at + 1) % count) for at in range(count)]
 
     def steps(part: jax.Array) -> jax.Array:
-        """Each row minus the one before it, which may lie on the device before this one."""
+        """Return each row minus the one before it, which may be on another device."""
         last = lax.ppermute(part[-1:], "data", ring)
         return part - jnp.concatenate([last, part[:-1]])
 
@@ -114,7 +117,7 @@ def _collectives(x: jax.Array) -> list[jax.Array]:
         return lax.all_to_all(part, "data", 1, 0, tiled=True)
 
     def mirrored(part: jax.Array) -> jax.Array:
-        """From the other end, as many rows as lie here."""
+        """Return as many rows as this device holds, from the other end."""
         everywhere = lax.all_gather(part, "data", tiled=True)[::-1]
         begin = lax.axis_index("data") * part.shape[0]
         return lax.dynamic_slice_in_dim(everywhere, begin, part.shape[0])

@@ -60,7 +60,7 @@ ADVERSARIAL: dict[str, tuple[str, Callable[[], np.ndarray], Reference]] = {
         with_pattern,
     ),
     "huge-and-tiny": ("1e8 and 1e-8 in turns", _alternating, with_pattern),
-    # Sorted numbers near each other are rounded alike.
+    # Sorted numbers that are near each other are rounded alike.
     "ascending": ("sorted, the smallest first", _sorted, with_pattern),
     "descending": ("sorted, the largest first", _sorted_down, with_pattern),
     "cancelling": ("all but 1.0 cancels out", _cancelling, reduction),
@@ -73,13 +73,13 @@ ADVERSARIAL: dict[str, tuple[str, Callable[[], np.ndarray], Reference]] = {
 
 
 def _one_in_many(special: float) -> np.ndarray:
-    """The last but one: what a mask at the end gets wrong first."""
+    """An array whose last but one value differs: a wrong mask at the end loses that first."""
     values = np.arange(1025, dtype=np.float32)
     values[-2] = special
     return values
 
 
-# What is not a number, and what is too large for one; the second array is always 1, 2, 3.
+# NaNs and infinities; the second array is always 1, 2, 3.
 _SPECIAL = {
     "nan": (floats(1, np.nan, 2), np.nan),
     "infinity": (floats(1, np.inf), np.inf),
@@ -104,7 +104,7 @@ def _sums_of_lengths() -> list[Case]:
 
 
 def _whole_sums_of_lengths() -> list[Case]:
-    """Twice with other numbers: tiles that are alike in one sum are not in the other."""
+    """Sums of two sets of numbers: tiles that are alike in one are not in the other."""
     return [
         case_of_calls(
             f"sum-whole-{length}",
@@ -214,7 +214,7 @@ def _sums_of_dtypes() -> list[Case]:
 
 
 def _ones_or_more(dtype: str) -> np.ndarray:
-    """Weights where the sum leaves room for them: 16-bit floats round it at the end."""
+    """Weights if their sum stays exact, else ones; 16-bit floats round the sum at the end."""
     if dtype in {"bool", "int8", "float16", "bfloat16"}:
         return ones(1_000, _numpy(dtype))
     if dtype == "complex64":

@@ -1,8 +1,7 @@
-"""Sums of two arrays by `cache_independent_count` as cases: how they are called, what they give."""
+"""Cases of `cache_independent_count`: how it is called, and what it must return."""
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import jax
@@ -12,6 +11,7 @@ from jitcount._numerics.expected import REDUCTION, exactly, within, within_compl
 from jitcount._numerics.rounding import Rounded
 from jitcount._problem import cache_independent_count
 from jitcount._suite.case import Case
+from jitcount._suite.jitted import made_once
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     # The arguments of one call.
     Pair = tuple[np.ndarray, np.ndarray]
 
-    # What a call must give, worked out from its arguments.
+    # What a call must return, computed from its arguments.
     Reference = Callable[[np.ndarray, np.ndarray], Expected]
 
 _NARROW = {"float16", "bfloat16"}
@@ -38,7 +38,7 @@ def with_x64() -> AbstractContextManager[None]:
 
 
 def true_sum(values: np.ndarray, *, has_pattern: bool = False) -> Rounded:
-    """What `jnp.sum` gives; it adds 16-bit numbers in float32 and rounds once, at the end."""
+    """What `jnp.sum` returns; it adds 16-bit numbers in float32 and rounds once, at the end."""
     dtype = values.dtype.name
     if dtype in _NARROW:
         return Rounded.exactly(values, "float32").sum(has_pattern=has_pattern).to(dtype)
@@ -51,7 +51,7 @@ def case_of_call(
     data: Callable[[], Pair],
     expected: Reference,
 ) -> Case:
-    """A case for one call."""
+    """The case of one call of `cache_independent_count`."""
     return case_of_calls(id, claim, lambda: [data()], expected, sums=2)
 
 
@@ -62,24 +62,18 @@ def case_of_calls(
     expected: Reference,
     sums: int,
 ) -> Case:
-    """A case for some calls, with so many lengths in all."""
+    """The case of several calls, whose arrays have `sums` different lengths in all."""
     return Case(
         id=id,
         claim=claim,
-        program=lambda: [_call(*pair) for pair in _made(data)],
-        expected=lambda: [expected(*pair) for pair in _made(data)],
+        program=lambda: [_call(*pair) for pair in made_once(data)],
+        expected=lambda: [expected(*pair) for pair in made_once(data)],
         compiles={"sum": sums, "add": 1},
     )
 
 
-@lru_cache(maxsize=1)
-def _made(data: Callable[[], Sequence[Pair]]) -> Sequence[Pair]:
-    """Long arrays take time: the program and its reference have the same."""
-    return data()
-
-
 def _call(one: np.ndarray, other: np.ndarray) -> jax.Array:
-    """Wide dtypes are called with x64 on."""
+    """Call it, with x64 on for dtypes of 64 bits."""
     if one.dtype.itemsize == 8 and one.dtype.kind != "c":
         with with_x64():
             return cache_independent_count(one, other)
@@ -87,24 +81,24 @@ def _call(one: np.ndarray, other: np.ndarray) -> jax.Array:
 
 
 def reduction(one: np.ndarray, other: np.ndarray) -> Expected:
-    """Of numbers without a pattern."""
+    """The expectation of a sum of numbers without a pattern."""
     return within(REDUCTION, true_sum(one) + true_sum(other))
 
 
 def with_pattern(one: np.ndarray, other: np.ndarray) -> Expected:
-    """Of numbers that come again and again: their roundings may all go the same way."""
+    """The expectation of a sum of repeated numbers: all roundings may go the same way."""
     return within(REDUCTION, true_sum(one, has_pattern=True) + true_sum(other))
 
 
 def complex_reduction(one: np.ndarray, other: np.ndarray) -> Expected:
-    """Of complex numbers, part by part."""
+    """The expectation of a sum of complex numbers, part by part."""
     real = true_sum(one.real) + true_sum(other.real)
     imaginary = true_sum(one.imag) + true_sum(other.imag)
     return within_complex(REDUCTION, real, imaginary)
 
 
 def whole(one: np.ndarray, other: np.ndarray) -> Expected:
-    """Whole numbers, and floats whose partial sums are all representable."""
+    """The expectation of an exact sum: of integers, or of floats whose partial sums are exact."""
     wide = np.complex128 if one.dtype.kind == "c" else np.float64
     total = one.astype(wide).sum() + other.astype(wide).sum()
     dtype = np.int32 if one.dtype.kind in "bi" and one.dtype.itemsize < 8 else one.dtype

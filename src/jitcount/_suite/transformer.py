@@ -40,7 +40,7 @@ class Sizes:
 
 
 class State(NamedTuple):
-    """What a step changes."""
+    """What a training step changes: the weights, and the state of Adam."""
 
     parameters: Parameters
     mean: Parameters
@@ -50,7 +50,7 @@ class State(NamedTuple):
     """Adam's running mean of their squares."""
 
     steps: Any
-    """How many steps were made: int32[]."""
+    """How many steps have been made: int32[]."""
 
 
 def init(sizes: Sizes = Sizes()) -> State:  # noqa: B008 (frozen)
@@ -69,7 +69,7 @@ def tokens(sizes: Sizes = Sizes(), seed: int = 0) -> np.ndarray:  # noqa: B008 (
 
 @jax.jit
 def step(state: State, batch: Any) -> tuple[State, jax.Array]:
-    """One step of Adam on a batch of tokens; gives the new state and the loss before it."""
+    """Make one step of Adam on a batch of tokens; returns the new state and the loss before it."""
     return _step(state, batch)
 
 
@@ -77,7 +77,7 @@ def sharded_step(
     mesh: Mesh,
     sizes: Sizes = Sizes(),  # noqa: B008 (frozen)
 ) -> tuple[Callable[[State, Any], tuple[State, jax.Array]], State, Callable[[Any], jax.Array]]:
-    """The same step over a mesh: the batch along "data", heads and hidden units along "model".
+    """The training step over a mesh: batch along "data", heads and hidden units along "model".
 
     A mesh without an axis "model" holds the whole model on every device.
 
@@ -97,7 +97,7 @@ def sharded_step(
 
 
 def _placed(values: np.ndarray, layout: NamedSharding) -> jax.Array:
-    """An array on its devices; `jax.device_put` compiles for those of other processes."""
+    """Put an array on its devices; `jax.device_put` would compile for those of other processes."""
     return jax.make_array_from_callback(values.shape, layout, lambda index: values[index])
 
 
@@ -129,7 +129,7 @@ def _adam(state: State, slope: Parameters) -> State:
 
 
 def _loss(parameters: Parameters, batch: jax.Array) -> jax.Array:
-    """Mean cross-entropy of each next token."""
+    """The mean cross-entropy of each next token."""
     scores = _scores(parameters, batch[:, :-1])
     log_odds = jax.nn.log_softmax(scores)
     hit = jax.nn.one_hot(batch[:, 1:], scores.shape[-1], dtype=scores.dtype)
@@ -159,7 +159,7 @@ def _dense(layer: Parameters, x: jax.Array) -> jax.Array:
 
 
 def _normal(weights: Parameters, x: jax.Array) -> jax.Array:
-    """Layer norm."""
+    """Layer norm over the last axis."""
     centred = x - jnp.mean(x, axis=-1, keepdims=True)
     variance = jnp.mean(centred * centred, axis=-1, keepdims=True)
     return centred * jax.lax.rsqrt(variance + 1e-5) * weights["scale"] + weights["shift"]
@@ -173,7 +173,7 @@ def _parameters(sizes: Sizes) -> Parameters:
     seeds = iter(range(1, 1000))
 
     def weights(*shape: int) -> np.ndarray:
-        """Between -1 and 1, scaled by the width of the model."""
+        """Return weights between -1 and 1, scaled by the width of the model."""
         numbers = _integers(int(np.prod(shape)), next(seeds)).astype(np.float32)
         scale = np.float32(2.0**-23 / sizes.width**0.5)
         return ((numbers - np.float32(2.0**23)) * scale).reshape(shape)
@@ -202,7 +202,7 @@ def _parameters(sizes: Sizes) -> Parameters:
 
 
 def _integers(count: int, seed: int) -> np.ndarray:
-    """So many integers below 2**24, which float32 holds exactly: a hash of their place."""
+    """Integers below 2**24, which float32 can hold exactly: a hash of each place."""
     mixed = np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     mixed += np.uint64(seed * 0xD1B54A32D192ED03 % 2**64)
     mixed ^= mixed >> np.uint64(31)
@@ -210,12 +210,12 @@ def _integers(count: int, seed: int) -> np.ndarray:
     return (mixed >> np.uint64(40)).astype(np.int64)
 
 
-# Along which axis of each weight the heads, or the hidden units, lie.
+# The axis of each weight that holds the heads or the hidden units.
 _MODEL_AXES = {"into_heads": 2, "out_of_heads": 0, "into_hidden": 1, "out_of_hidden": 0}
 
 
 def _layout(mesh: Mesh, state: State) -> State:
-    """How the state lies on the mesh."""
+    """How the state is laid out on the mesh."""
 
     def place(path: tuple[Any, ...], leaf: Any) -> NamedSharding:
         axis = _MODEL_AXES.get(getattr(path[-1], "key", ""))

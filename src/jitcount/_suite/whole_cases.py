@@ -1,6 +1,6 @@
 """Reductions and scans of whole numbers: equal to the bit, in any order, on any backend.
 
-Shapes fill no tile, or one more than one. Partial sums stay below 2**24: what is
+Shapes fill no tile, or exceed one by one. Partial sums stay below 2**24: what is
 lost, doubled, masked or put elsewhere shows.
 """
 
@@ -28,10 +28,10 @@ def _filled(*shape: int, seed: int = 1) -> np.ndarray:
 
 _TABLES = [_filled(*shape) for shape in _SHAPES]
 
-# A factor of each counts: none is one.
+# No factor is one, so that each counts.
 _FACTORS = np.exp2(np.sign(whole(9, 130, seed=2))) * np.sign(whole(9, 130, seed=3))
 _TIES = whole(9, 257, most=2, seed=4)
-# Each comes with its mirror image, in each row of 128: the means are 3.
+# Each row of 128 holds numbers and their mirror image, so that its mean is 3.
 _HALF = whole(8, 64, most=60, seed=9)
 _AROUND_THREE = (np.concatenate([_HALF, -_HALF[:, ::-1]], 1) + 3).ravel()
 _WITH_NAN = np.where(np.arange(257) == 255, np.nan, _TIES).astype(np.float32)
@@ -138,7 +138,7 @@ REDUCTIONS = (
 
 
 def _windows(x: np.ndarray, window: tuple[int, int], padding: float) -> np.ndarray:
-    """All windows around each place; "SAME" puts less of its padding in front."""
+    """The window around each place; "SAME" puts less of its padding in front."""
     strides = (2, 3) if window == (3, 4) else (1, 2)
     widths = []
     for length, size, stride in zip(x.shape, window, strides, strict=True):
@@ -156,7 +156,7 @@ _STEPS = whole(257, most=16, seed=7)
 
 
 def _after(one: tuple[jax.Array, ...], other: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
-    """X -> a·x + b after another of the kind: in another order it is another one."""
+    """Compose two maps x -> a·x + b, which do not commute."""
     return one[0] * other[0], one[1] * other[0] + other[1]
 
 
@@ -226,4 +226,24 @@ SCANS = (
 )
 
 
-WHOLE_CASES = (*REDUCTIONS, *SCANS)
+# --- The last tile --------------------------------------------------------------------------------
+
+# A mask that is wrong in a tile that is not full loses what lies there. Each row rises: its last
+# value is the largest and, negated, the smallest.
+_RISING = np.arange(3 * 257, dtype=np.float32).reshape(3, 257)
+
+LAST_TILE = (
+    jitted(
+        "extremes-at-the-end",
+        "the largest and the smallest are found where they are the last of 257",
+        lambda x: [
+            *(jnp.max(x, 1), jnp.min(-x, 1)),
+            *(found.astype("int32") for found in (jnp.argmax(x, 1), jnp.argmin(-x, 1))),
+        ],
+        (_RISING,),
+        same_bits(lambda x: [x.max(1), (-x).min(1), x.argmax(1), (-x).argmin(1)]),
+    ),
+)
+
+
+WHOLE_CASES = (*REDUCTIONS, *SCANS, *LAST_TILE)

@@ -3,12 +3,16 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
+import msgspec
 import pytest
 
+from jitcount._ledger.compare import emulates
+from jitcount._ledger.environment import Environment, environment
 from jitcount._show.target_table import targets_table
 from jitcount._show.terminal import render
 from jitcount._targets.chips import CHIPS
 from jitcount._targets.chips.chip import Chip, Machine, Plugin, Tool, sides
+from jitcount._targets.chips.tpu import TPUS
 from jitcount._targets.installed import PLUGINS, is_installed, require_installed
 from jitcount._targets.names import Target, topology
 
@@ -36,6 +40,19 @@ def test_a_platform_has_one_plugin(chip: Chip) -> None:
     assert PLUGINS[chip.platform] is chip.plugin
     assert chip.plugin.modules
     assert chip.plugin.command.startswith("pip install ")
+
+
+def test_a_real_tpu_is_known_by_what_jax_calls_it() -> None:
+    kinds = [kind for tpu in TPUS for kind in tpu.device_kinds]
+    assert all(tpu.device_kinds for tpu in TPUS)
+    assert len(kinds) == len(set(kinds))
+    for tpu in TPUS:
+        for kind in tpu.device_kinds:
+            assert emulates(ran(as_if=f"tpu:{tpu.name}"), ran(platform="tpu", device_kind=kind))
+
+
+def ran(**changed: str) -> Environment:
+    return msgspec.structs.replace(environment(), **changed)
 
 
 @dataclass(frozen=True, slots=True)

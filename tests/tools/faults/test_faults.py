@@ -1,4 +1,4 @@
-"""That each fault is one: it changes what its primitive gives, and nothing else."""
+"""That each fault is one: it changes what its primitive returns, and nothing else."""
 
 import functools
 from collections.abc import Callable

@@ -11,9 +11,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jitcount._hlo.parser import Shape
-from jitcount._numerics.chances import chain, likely
-from jitcount._numerics.ulps import LIKELY
-from jitcount._numerics.units import unit_roundoff
+from jitcount._numerics.error_bounds import (
+    EXPECTED_ULPS,
+    expected_error,
+    longest_chain,
+    unit_roundoff,
+)
 
 if TYPE_CHECKING:
     from jitcount._emulate.translate import Translation
@@ -54,9 +57,9 @@ def loosened_function(translation: Translation, writer: Writer, opcode: str, val
     if translation.draw == 0 or name is None:
         return value
     if opcode in _OPCODES:
-        ulps = LIKELY[_OPCODES[opcode]]
+        ulps = EXPECTED_ULPS[_OPCODES[opcode]]
     elif opcode in _OTHERS:
-        ulps = max(LIKELY.values())
+        ulps = max(EXPECTED_ULPS.values())
     else:
         return value
     size = writer.op("abs", [value], value.shape)
@@ -70,7 +73,7 @@ def loosened_sum(
     name = _NAMES.get(value.shape.element)
     if name is None or terms < 2:
         return value
-    relative = likely(chain(terms), unit_roundoff(name), value.shape.size)
+    relative = expected_error(longest_chain(terms), unit_roundoff(name), value.shape.size)
     return _moved(translation, writer, value, magnitudes, relative)
 
 

@@ -6,9 +6,13 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from jitcount._numerics import chances
+from jitcount._numerics.error_bounds import (
+    confidence,
+    expected_error,
+    unit_roundoff,
+    worst_error,
+)
 from jitcount._numerics.rounding import Rounded
-from jitcount._numerics.units import unit_roundoff
 from jitcount._suite.data import one_sign
 
 DRAWS, TERMS = 1000, 4096
@@ -61,7 +65,7 @@ def test_sums_are_off_no_more_than_the_model_says_and_no_more_often(
     for certainty in (0.5, 1, 2, 3):
         chance = 2 * math.exp(-(certainty**2) / 2)
         assert np.mean(in_units > certainty) <= chance
-    assert np.all(in_units < chances.certainty(1))
+    assert np.all(in_units < confidence(1))
 
 
 def test_the_bound_is_not_far_too_wide_for_sums_of_one_sign() -> None:
@@ -75,9 +79,9 @@ def test_the_bound_is_not_far_too_wide_for_sums_of_one_sign() -> None:
 def test_numbers_with_a_pattern_break_the_model_and_have_a_bound_of_their_own() -> None:
     values = np.full(1_000_000, 0.1, np.float32)
     off = abs(float(in_lanes(values)) - float(Rounded.exactly(values).sum().values))
-    chained = chances.likely(values.size // 16 + 14, UNIT, 1) * 1e5
+    chained = expected_error(values.size // 16 + 14, UNIT, 1) * 1e5
     assert off > chained
-    assert off < chances.steady(values.size // 16 + 14, UNIT) * 1e5
+    assert off < worst_error(values.size // 16 + 14, UNIT) * 1e5
     plain, steady = (
         float(Rounded.exactly(values).sum(has_pattern=pattern).likely) for pattern in (False, True)
     )
@@ -86,5 +90,5 @@ def test_numbers_with_a_pattern_break_the_model_and_have_a_bound_of_their_own() 
 
 def test_a_false_alarm_comes_in_less_than_one_of_a_billion_results() -> None:
     for elements in (1, 100, 1_000_000):
-        chance = 2 * math.exp(-(chances.certainty(elements) ** 2) / 2)
+        chance = 2 * math.exp(-(confidence(elements) ** 2) / 2)
         assert elements * chance < 1e-9

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from jitcount._hlo.mlir import Lowered
     from jitcount._observe.call_site import CallSite
     from jitcount._profile.compiler_events import Account
-    from jitcount._profile.optimised import Optimised
+    from jitcount._profile.optimised import OptimisedProgram
 
 # Of passes, those that are worth a row.
 _WORTH_A_ROW = 0.02
@@ -78,7 +78,7 @@ def _with_call_site(draft: Draft, call_site: CallSite) -> Draft:
     return replace(draft, **changed)
 
 
-def seconds_by_origin(account: Account, program: Optimised) -> dict[Origin, float]:
+def seconds_by_origin(account: Account, program: OptimisedProgram) -> dict[Origin, float]:
     """The time of each unit of code, shared among the places that it comes from."""
     found: dict[Origin, float] = {}
     for unit, seconds in zip(account.units, wall_seconds(account.units), strict=True):
@@ -154,7 +154,7 @@ def _add(row: _Row, name: str, origin: Origin, figure: float) -> None:
     _raise(row.figures, name, figure)
     if origin.calls:
         _raise(row.calls, origin.calls, figure * _SAYS.get(name, 1.0))
-    for part in filter(None, (origin.copy, str(origin.sites.via))):
+    for part in filter(None, (origin.transform, str(origin.sites.via))):
         _raise(row.parts.setdefault(part, {}), name, figure)
 
 

@@ -18,8 +18,8 @@ class Origin(NamedTuple):
     """Where a piece comes from."""
 
     sites: Sites
-    copy: str = ""
-    """The transformation that made it."""
+    transform: str = ""
+    """The transformation that made it of the line: ``"backward pass"``; empty for none."""
 
     calls: str = ""
     """The function that the user's line calls there."""
@@ -42,10 +42,10 @@ _WRAPPERS = tuple(
 
 
 @lru_cache(maxsize=1 << 14)
-def origin_of(stack: Stack, copy: str = "") -> Origin:
+def origin_of(stack: Stack, transform: str = "") -> Origin:
     """The origin of a piece that was traced under a stack; JAX's own frames are in it."""
     sites = sites_at(stack)
-    return Origin(sites, copy, _called(stack)) if sites != UNKNOWN_SITES else NO_ORIGIN
+    return Origin(sites, transform, _called(stack)) if sites != UNKNOWN_SITES else NO_ORIGIN
 
 
 def _called(stack: Stack) -> str:

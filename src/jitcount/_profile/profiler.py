@@ -15,7 +15,7 @@ from jitcount._jax import profiling as _jax
 from jitcount._jax.jaxprs import as_written, equations
 from jitcount._loops.sketch import MOVES
 from jitcount._profile.attribution import large_constants, note_folding, seconds_by_origin
-from jitcount._profile.compiler_events import account_of
+from jitcount._profile.compiler_events import parse_compiler_events
 from jitcount._profile.draft import Draft, waiting
 from jitcount._profile.loops import NO_LOOPS, look_for_loops
 from jitcount._profile.optimised import OptimisedProgram
@@ -213,7 +213,7 @@ def look_at_executable(draft: Draft, deep: DeepStacks, made: Executable) -> None
     events = _jax.events_in(made.seen) if made.seen else []
     if not events:
         return
-    draft.account = account_of(events, made.objects)
+    draft.account = parse_compiler_events(events, made.objects)
     draft.units = seconds_by_origin(draft.account, program)
     note_folding(draft)
     if draft.account.note:

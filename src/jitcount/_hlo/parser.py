@@ -11,19 +11,9 @@ from jitcount._hlo import scanner
 from jitcount._hlo.scanner import read_fields, split
 
 __all__ = [
-    "ELEMENTS",
-    "FLOATS",
-    "NARROW",
-    "Computation",
-    "Instruction",
-    "Module",
-    "Shape",
-    "Shapes",
-    "flat",
-    "parse",
-    "parse_shapes",
-    "split",
-]
+    "ELEMENTS", "FLOATS", "NARROW", "Computation", "Instruction", "Module", "Shape", "Shapes",
+    "flat", "parse", "parse_shapes", "split",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -146,29 +136,14 @@ def _attributes(text: str) -> dict[str, str]:
 # What an element type is called in StableHLO, and how many bits it has.
 ELEMENTS = {
     "pred": ("i1", 8),
-    "s2": ("i2", 2),
-    "u2": ("ui2", 2),
-    "s4": ("i4", 4),
-    "u4": ("ui4", 4),
-    "s8": ("i8", 8),
-    "u8": ("ui8", 8),
-    "s16": ("i16", 16),
-    "u16": ("ui16", 16),
-    "s32": ("i32", 32),
-    "u32": ("ui32", 32),
-    "s64": ("i64", 64),
-    "u64": ("ui64", 64),
-    "f8e3m4": ("f8E3M4", 8),
-    "f8e4m3": ("f8E4M3", 8),
-    "f8e4m3fn": ("f8E4M3FN", 8),
-    "f8e4m3b11fnuz": ("f8E4M3B11FNUZ", 8),
-    "f8e4m3fnuz": ("f8E4M3FNUZ", 8),
-    "f8e5m2": ("f8E5M2", 8),
-    "f8e5m2fnuz": ("f8E5M2FNUZ", 8),
+    **{f"s{bits}": (f"i{bits}", bits) for bits in (2, 4, 8, 16, 32, 64)},
+    **{f"u{bits}": (f"ui{bits}", bits) for bits in (2, 4, 8, 16, 32, 64)},
+    **{
+        f"f8{kind}": (f"f8{kind.upper()}", 8)
+        for kind in ("e3m4", "e4m3", "e4m3fn", "e4m3b11fnuz", "e4m3fnuz", "e5m2", "e5m2fnuz")
+    },
     "bf16": ("bf16", 16),
-    "f16": ("f16", 16),
-    "f32": ("f32", 32),
-    "f64": ("f64", 64),
+    **{f"f{bits}": (f"f{bits}", bits) for bits in (16, 32, 64)},
     "c64": ("complex<f32>", 64),
     "c128": ("complex<f64>", 128),
 }

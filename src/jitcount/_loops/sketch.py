@@ -71,7 +71,7 @@ class JaxprSketch:
     """The jaxpr itself, if its loops are to be made into scans later."""
 
 
-# --- What an equation does, as a number ---------------------------------------------------------
+# --- What an equation does, as a number -----------------------------------------------------------
 
 _PLAIN = (int, float, complex, str, bytes, np.dtype, type(None), type)
 
@@ -89,7 +89,7 @@ class _Signatures:
         self._bodies: dict[int, tuple[Any, int, list[int]]] = {}
         """By the id of a jaxpr, which is kept with them so that its id stays its own."""
 
-    def of(self, equation: Any) -> int:
+    def of_equation(self, equation: Any) -> int:
         """The number of an equation, the same for equations that do the same."""
         name = equation.primitive.name
         left_out = INDICES.get(name, frozenset())
@@ -112,7 +112,7 @@ class _Signatures:
 
     def _body(self, jaxpr: Any) -> tuple[Any, int, list[int]]:
         if id(jaxpr) not in self._bodies:
-            numbers = list(map(self.of, jaxprs.equations_in(jaxpr)))
+            numbers = list(map(self.of_equation, jaxprs.equations_in(jaxpr)))
             number = self._number(_written(jaxpr, numbers))
             self._bodies[id(jaxpr)] = jaxpr, number, numbers
         return self._bodies[id(jaxpr)]

@@ -1,7 +1,8 @@
-"""Proves attribution by removal: what a line is blamed for is what leaving it out saves.
+"""Proves attribution by removal: what a line is blamed for is what removing it saves.
 
 ``python benchmarks/attribution.py [--target T] [--rounds N] [PROGRAM]...`` compiles each program of
-`dear_lines` with its dear line and without it, in turns, and prints both shares of the compile.
+`expensive_lines` with its expensive line and without it, in turns, and prints both shares of the
+compile.
 """
 
 from __future__ import annotations
@@ -19,19 +20,19 @@ from typing import TYPE_CHECKING
 import jax
 
 import jitcount
-from dear_lines import PROGRAMS, SQUARE, program
+from expensive_lines import PROGRAMS, SQUARE, program
 from jitcount._targets.compilers import compilers
 
 if TYPE_CHECKING:
     from jitcount._explain.compile import Compile
 
 WITHIN = 0.15
-"""Of the compile: so far apart may the two shares be."""
+"""How far apart the two shares of a compile may be."""
 
 
 @dataclass(frozen=True)
 class Shares:
-    """Of one program, as shares of its compile."""
+    """What a program's expensive line is blamed for and what removing it saves, of its compile."""
 
     blamed: float
     saved: float
@@ -40,16 +41,16 @@ class Shares:
 
     @property
     def holds(self) -> bool:
-        """Whether what is blamed is what is saved."""
+        """Whether the line is blamed for what removing it saves."""
         return abs(self.blamed - self.saved) <= WITHIN
 
 
-def compiled(name: str, target: str, *, dear: bool, profile: bool) -> tuple[Compile, float]:
-    """Compile a program from nothing; also the seconds of a processor that it took.
+def compiled(name: str, target: str, *, is_expensive: bool, profile: bool) -> tuple[Compile, float]:
+    """Compile a program from nothing; returns the compile and its processor seconds.
 
     On a target these are its compiler's, else those of all three phases.
     """
-    function = program(name, is_dear=dear)
+    function = program(name, is_expensive=is_expensive)
     jax.clear_caches()
     begin = _processor_seconds(target)
     with jitcount.record([target] if target else [], profile=profile) as log:
@@ -59,7 +60,7 @@ def compiled(name: str, target: str, *, dear: bool, profile: bool) -> tuple[Comp
 
 
 def _processor_seconds(target: str) -> float:
-    """Others on the machine change how late it gets, and not this."""
+    """Processor seconds so far, which other processes on the machine do not change."""
     if not target:
         return time.process_time()
     ticks = 0
@@ -70,30 +71,31 @@ def _processor_seconds(target: str) -> float:
 
 
 def shares_of(name: str, target: str, rounds: int) -> Shares:
-    """Compile it with its dear line and without, in turns."""
-    lines = _dear_lines(name)
+    """Compile a program with its expensive line and without, in turns."""
+    lines = _expensive_lines(name)
     blamed, rest, more, less = [], [], [], []
-    compiled(name, target, dear=True, profile=False)
+    compiled(name, target, is_expensive=True, profile=False)
     for _ in range(rounds):
-        more.append(compiled(name, target, dear=True, profile=False)[1])
-        less.append(compiled(name, target, dear=False, profile=False)[1])
-        found, _ = compiled(name, target, dear=True, profile=True)
+        more.append(compiled(name, target, is_expensive=True, profile=False)[1])
+        less.append(compiled(name, target, is_expensive=False, profile=False)[1])
+        found, _ = compiled(name, target, is_expensive=True, profile=True)
         whole = found.on[target].compile_s if target else found.total_s
         rows = found.on[target].lines if target else found.lines
         blamed.append(sum(row.total_s for row in rows if row.line in lines) / whole)
         rest.append(sum(row.compile_s for row in rows if not row.is_attributed) / whole)
-    seconds = min(more)  # others only ever add
+    seconds = min(more)  # other processes only ever add
     saved = 1 - min(less) / seconds
     return Shares(statistics.median(blamed), saved, statistics.median(rest), seconds)
 
 
-def _dear_lines(name: str) -> set[int]:
+def _expensive_lines(name: str) -> set[int]:
     lines, first = inspect.getsourcelines(PROGRAMS[name])
-    return {first + number for number, line in enumerate(lines) if line.rstrip().endswith("# dear")}
+    marked = (line.rstrip().endswith("# expensive") for line in lines)
+    return {first + number for number, is_marked in enumerate(marked) if is_marked}
 
 
 def main() -> int:
-    """Print a row for each program; gives 1 where one does not hold."""
+    """Print a row for each program; returns 1 if one does not hold."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--target", default="")
     parser.add_argument("--rounds", type=int, default=3)

@@ -1,8 +1,8 @@
 """What a profile costs while it is asked for: with it and without, in turns, on the CPU.
 
-``python benchmarks/profile_costs.py [ROUNDS]`` prints the ratios, and their limits. The time is
-that of the processor, in all threads: what looks at a program while XLA compiles it is in it, too,
-and so is the sampler. Others on the machine do not count.
+``python benchmarks/profile_costs.py [ROUNDS]`` prints the ratios and their limits. The time is the
+processor's, in all threads: it includes the thread that reads a program while XLA compiles it, and
+the sampler, and no other process on the machine.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 
 import jitcount
-from dear_lines import SQUARE, program
+from expensive_lines import SQUARE, program
 
 COMPILE_LIMIT = 1.25
 TRACE_LIMIT = 1.1
@@ -35,20 +35,20 @@ def layers(x: jax.Array) -> jax.Array:
 
 
 def small(x: jax.Array) -> jax.Array:
-    """The worst case: what is compiled in no time."""
+    """The worst case: a program that is compiled in no time."""
     return jnp.tanh(x) + 1
 
 
 PROGRAMS = {
     "layers": layers,
-    "attention": program("attention", is_dear=True),
-    "unrolled": program("unrolled", is_dear=True),
+    "attention": program("attention", is_expensive=True),
+    "unrolled": program("unrolled", is_expensive=True),
     "small": small,
 }
 
 
 def seconds(function: object, *, profile: bool, is_compiled: bool) -> float:
-    """Trace a program from nothing, and compile it."""
+    """Processor seconds to trace a program from nothing, and to compile it."""
     jax.clear_caches()
     with jitcount.record(profile=profile):
         begin = time.process_time()
@@ -59,9 +59,9 @@ def seconds(function: object, *, profile: bool, is_compiled: bool) -> float:
 
 
 def ratio(function: object, rounds: int, *, is_compiled: bool) -> float:
-    """The median over pairs; the sides take turns at who is first.
+    """The median ratio of pairs, with a profile and without, which take turns at being first.
 
-    What is over in a millisecond is measured more often: there a pair says little.
+    What takes a millisecond is measured more often: there a pair says little.
     """
     once = seconds(function, profile=True, is_compiled=is_compiled)
     found = []
@@ -73,7 +73,7 @@ def ratio(function: object, rounds: int, *, is_compiled: bool) -> float:
 
 
 def main() -> int:
-    """Gives 1 where a limit is passed."""
+    """Print the ratios; returns 1 if a limit is passed."""
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 15
     is_over = False
     for name, function in PROGRAMS.items():

@@ -13,7 +13,7 @@ from jitcount._ledger.ledger import read_ledger
 from jitcount._loops.result import AsScan, Loop, Measured
 from jitcount._observe.call_site import CallSite
 from jitcount._profile.result import Profile
-from jitcount._show.profile_table import loop_sentence, profile_notes, scan_sentences
+from jitcount._show.profile_table import loop_notes, loop_sentence, scan_sentences
 from jitcount._what_if import compare
 from tests.helpers import has_ended, jitcount, running, wait_until
 
@@ -191,7 +191,7 @@ def test_a_scan_that_is_not_worth_it_either_way() -> None:
 def test_all_loops_of_a_program_at_once() -> None:
     loop = Loop(call_site=SITE, copies=4, operations=3)
     together = AsScan(measured=(measured("cpu", 4, 2),), values="the same bits", loops=2)
-    notes = list(profile_notes(Profile(loops=(loop, loop), as_scans=together)))
+    notes = list(loop_notes(Profile(loops=(loop, loop), as_scans=together)))
     assert (notes[-1].depth, notes[-1].text) == (
         1,
         "all 2 loops as jax.lax.scan, measured: cpu 4 → 2 s (the same bits; faster as a scan)",

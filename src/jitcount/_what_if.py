@@ -24,7 +24,7 @@ from jitcount._jax.jaxprs import count
 from jitcount._jax.lowering import lowered_bytes
 from jitcount._loops.find import outermost
 from jitcount._loops.result import AsScan, Measured
-from jitcount._loops.to_scan import NotRolledError, as_function, rolled, shapes_of, with_stacks
+from jitcount._loops.to_scan import NotAScanError, as_function, shapes_of, to_scan, with_stacks
 from jitcount._numerics.error_bounds import gamma
 from jitcount._observe.muting import muted
 from jitcount._profile.loops import keeper
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from jitcount._explain.compile import Compile
-    from jitcount._loops.find import Found
+    from jitcount._loops.find import FoundLoop
     from jitcount._loops.result import Loop
     from jitcount._loops.to_scan import Held
     from jitcount._profile.loops import Kept
@@ -92,9 +92,9 @@ def _with_scans(compiled: Compile, measured: Scans) -> Compile:
     return msgspec.structs.replace(compiled, profile=profile)
 
 
-def _steps_of(program: Kept) -> list[tuple[Loop | None, list[Found]]]:
+def _steps_of(program: Kept) -> list[tuple[Loop | None, list[FoundLoop]]]:
     """What is measured of a program: its largest loops, then all of them at once."""
-    steps: list[tuple[Loop | None, list[Found]]] = [*program.loops[:_LOOPS]]
+    steps: list[tuple[Loop | None, list[FoundLoop]]] = [*program.loops[:_LOOPS]]
     if len(program.loops) > 1:
         steps.append((None, outermost([each for _, found in program.loops for each in found])))
     return steps
@@ -134,22 +134,22 @@ class _Measuring:
                     found.by_loop[loop] = msgspec.structs.replace(loop, as_scan=as_scan)
                 tell(str(loop.call_site if loop is not None else "all loops"))
 
-    def _as_scan(self, program: Kept, places: list[Found], loops: int) -> AsScan:
+    def _as_scan(self, program: Kept, places: list[FoundLoop], loops: int) -> AsScan:
         if program.reason:
             return AsScan(reason=program.reason, loops=loops)
         try:
             with muted():
                 found = self._compared(program.jaxpr, places)
-        except NotRolledError as error:
+        except NotAScanError as error:
             return AsScan(reason=str(error), loops=loops)
         except Exception as error:  # noqa: BLE001 (it costs a line, never the program's exit code)
             text = str(error).strip().partition("\n")[0]
             return AsScan(reason=f"{type(error).__name__}: {text}", loops=loops)
         return msgspec.structs.replace(found, loops=loops)
 
-    def _compared(self, jaxpr: Any, places: list[Found]) -> AsScan:
+    def _compared(self, jaxpr: Any, places: list[FoundLoop]) -> AsScan:
         given, stacks = shapes_of(jaxpr), with_stacks(jaxpr, places)
-        variants = [_Variant(as_function(jaxpr), given), _Variant(rolled(jaxpr, places), given)]
+        variants = [_Variant(as_function(jaxpr), given), _Variant(to_scan(jaxpr, places), given)]
         if stacks is not None:
             variants.append(
                 _Variant(stacks.function, stacks.given, stacks.arguments, stacks.results)

@@ -1,7 +1,7 @@
 import pytest
 
 from jitcount._emulate.translate import NotKnownError, translate
-from jitcount._hlo.locations import Places
+from jitcount._hlo.locations import SourceTables
 from jitcount._hlo.parser import Shape, parse, split
 
 TEXT = r"""HloModule jit_f, is_scheduled=true, entry_computation_layout={(f32[2]{0})->f32[2]{0}}
@@ -92,13 +92,13 @@ def test_metadata_with_brackets_and_quotes() -> None:
 def test_lines_by_the_tables() -> None:
     module = parse(TEXT)
     assert module.tables["FileNames"] == ['"/home/me/model.py"', '"/home/me/a file.py"']
-    places = Places(module.tables)
-    here = places.of(module.entry.instructions[2].metadata)
+    places = SourceTables(module.tables)
+    here = places.site_of(module.entry.instructions[2].metadata)
     assert (here, here.file, here.line) == ("model.py:8 in attention", "/home/me/model.py", 8)
-    above = places.of(module.entry.root.metadata)
+    above = places.site_of(module.entry.root.metadata)
     assert (above.file, above.line) == ("/home/me/a file.py", 20)
-    assert Places({}).of({"source_file": '"/a/b.py"', "source_line": "3"}) == "b.py:3"
-    assert Places({}).of({}).line == places.of({"stack_frame_id": "99"}).line
+    assert SourceTables({}).site_of({"source_file": '"/a/b.py"', "source_line": "3"}) == "b.py:3"
+    assert SourceTables({}).site_of({}).line == places.site_of({"stack_frame_id": "99"}).line
 
 
 def test_commas_outside_of_brackets_and_quotes_split() -> None:

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jitcount._loops.find import find_loops
+from jitcount._loops.find import by_line, find_loops
 from tests._loops.random_programs import arguments, random_program, transformed
 
 if TYPE_CHECKING:
@@ -25,7 +25,8 @@ WS = [np.ones((8, 8), np.float32)] * 6
 
 
 def loops_in(f: Callable[..., Any], *arguments: Any) -> tuple[Loop, ...]:
-    return find_loops(jax.jit(f).trace(*arguments).jaxpr)
+    found = find_loops(jax.jit(f).trace(*arguments).jaxpr)
+    return tuple(loop for loop, _ in by_line(found))
 
 
 def turns_in(f: Callable[..., Any], *arguments: Any) -> list[int]:

@@ -1,4 +1,4 @@
-"""A program with its loops rolled up computes what it did before."""
+"""A program with its loops as scans computes what it did before."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jitcount._loops.find import find, outermost, with_places
-from jitcount._loops.to_scan import NotRolledError, as_function, rolled, with_stacks
+from jitcount._loops.find import by_line, find_loops, outermost
+from jitcount._loops.to_scan import NotAScanError, as_function, to_scan, with_stacks
 from tests._loops import test_find
 from tests._loops.random_programs import arguments, random_program, transformed
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 X, WS = test_find.X, test_find.WS
 
 
-def each_rolled(f: Callable[..., Any], *given: Any) -> Iterator[tuple[list[Any], list[Any]]]:
+def each_as_scan(f: Callable[..., Any], *given: Any) -> Iterator[tuple[list[Any], list[Any]]]:
     """For each loop of a program, what it computes as it is and with that loop as a scan."""
     jaxpr = jax.jit(f).trace(*given).jaxpr
     leaves = jax.tree.leaves(given)
     before = jax.jit(as_function(jaxpr))(*leaves)
-    for _, places in with_places(find(jaxpr)):
-        as_scan = jax.jit(rolled(jaxpr, places))
+    for _, places in by_line(find_loops(jaxpr)):
+        as_scan = jax.jit(to_scan(jaxpr, places))
         text = str(as_scan.trace(*leaves).jaxpr)
         assert "scan[" in text
         assert text != str(jaxpr)
@@ -53,7 +53,7 @@ def test_the_same_however_a_loop_is_written(f: Callable[..., Any]) -> None:
     rng = np.random.default_rng(0)
     ws = [rng.normal(size=(8, 8)).astype(np.float32) for _ in range(6)]
     x = rng.normal(size=X.shape).astype(np.float32)
-    pairs = list(each_rolled(f, x, ws))
+    pairs = list(each_as_scan(f, x, ws))
     assert len(pairs) == 1
     for one, other in zip(*pairs[0], strict=True):
         assert (one.shape, one.dtype) == (other.shape, other.dtype)
@@ -72,7 +72,7 @@ def test_a_gradient_computes_the_same(f: Callable[..., Any], ulps: int) -> None:
     rng = np.random.default_rng(0)
     ws = [rng.normal(size=(8, 8)).astype(np.float32) / 4 for _ in range(6)]
     loss = jax.value_and_grad(lambda ws, x: f(x, ws).sum())
-    ((before, after),) = each_rolled(loss, ws, X)
+    ((before, after),) = each_as_scan(loss, ws, X)
     for one, other in zip(before, after, strict=True):
         np.testing.assert_array_max_ulp(one, other, maxulp=ulps)
 
@@ -80,11 +80,13 @@ def test_a_gradient_computes_the_same(f: Callable[..., Any], ulps: int) -> None:
 # --- With arguments that are stacked from the start -----------------------------------------------
 
 
-def all_rolled_and_stacked(f: Callable[..., Any], *given: Any) -> tuple[Any, list[Any], list[Any]]:
+def all_as_scans_and_stacked(
+    f: Callable[..., Any], *given: Any
+) -> tuple[Any, list[Any], list[Any]]:
     """A program with all loops as scans and their arguments stacked; what both compute."""
     jaxpr = jax.jit(f).trace(*given).jaxpr
     leaves = jax.tree.leaves(given)
-    stacks = with_stacks(jaxpr, outermost(find(jaxpr)))
+    stacks = with_stacks(jaxpr, outermost(find_loops(jaxpr)))
     if stacks is None:
         return None, [], []
     arguments = [
@@ -104,7 +106,7 @@ def normal(*shape: int, seed: int = 0) -> np.ndarray:
 
 def test_weights_that_come_apart_can_come_stacked() -> None:
     ws = [normal(8, 8, seed=seed) for seed in range(6)]
-    stacks, before, after = all_rolled_and_stacked(test_find.by_while, normal(*X.shape), ws)
+    stacks, before, after = all_as_scans_and_stacked(test_find.by_while, normal(*X.shape), ws)
     assert stacks.arguments == [(0,), (1, 2, 3, 4, 5, 6)]
     assert stacks.results == [(0,)]
     assert [each.shape for each in stacks.given] == [X.shape, (6, 8, 8)]
@@ -126,7 +128,7 @@ def test_a_step_of_training_takes_stacked_weights_and_gives_them() -> None:
         ]
 
     ws = [normal(8, 8, seed=seed) for seed in range(6)]
-    stacks, before, after = all_rolled_and_stacked(step, ws, normal(4, 8, seed=9))
+    stacks, before, after = all_as_scans_and_stacked(step, ws, normal(4, 8, seed=9))
     assert stacks.arguments == [(0, 1, 2, 3, 4, 5), (6,)]
     assert stacks.results == [(0,), (1, 2, 3, 4, 5, 6)]
     text = str(jax.make_jaxpr(stacks.function)(*stacks.given))
@@ -148,7 +150,7 @@ def test_what_one_turn_has_made_can_be_used_in_another_loop_and_after_it() -> No
         return x + made[2], made[0] * made[4]
 
     ws = [normal(8, 8, seed=seed) for seed in range(6)]
-    stacks, before, after = all_rolled_and_stacked(f, normal(*X.shape), ws)
+    stacks, before, after = all_as_scans_and_stacked(f, normal(*X.shape), ws)
     assert str(jax.make_jaxpr(stacks.function)(*stacks.given)).count("scan[") == 2
     for one, other in zip(before, after, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
@@ -160,7 +162,7 @@ def test_without_arguments_to_stack_there_is_no_such_program() -> None:
             x = jnp.sin(x) * number + jnp.cos(x)
         return x
 
-    assert all_rolled_and_stacked(f, X)[0] is None
+    assert all_as_scans_and_stacked(f, X)[0] is None
 
 
 def test_of_loops_inside_of_each_other_the_outer_one_is_rolled_up() -> None:
@@ -171,9 +173,9 @@ def test_of_loops_inside_of_each_other_the_outer_one_is_rolled_up() -> None:
                 x = jnp.sin(x) + jnp.cos(x)
         return x
 
-    found = find(jax.jit(f).trace(X).jaxpr)
-    assert sorted(each.turns for each in found) == [4, 5]
-    assert [each.turns for each in outermost(found)] == [4]
+    found = find_loops(jax.jit(f).trace(X).jaxpr)
+    assert sorted(each.iterations for each in found) == [4, 5]
+    assert [each.iterations for each in outermost(found)] == [4]
 
 
 @pytest.mark.thorough
@@ -181,7 +183,7 @@ def test_of_loops_inside_of_each_other_the_outer_one_is_rolled_up() -> None:
 def test_random_loops_compute_the_same_with_stacked_arguments(seed: int) -> None:
     chance = random.Random(seed)  # noqa: S311 (nothing secret)
     f = transformed(chance, random_program(chance, 1).function())
-    _, before, after = all_rolled_and_stacked(f, *arguments(chance))
+    _, before, after = all_as_scans_and_stacked(f, *arguments(chance))
     for one, other in zip(before, after, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-4)
 
@@ -193,7 +195,7 @@ def test_random_loops_compute_the_same(seed: int) -> None:
     written = random_program(chance, 1)
     f = transformed(chance, written.function())
     given = arguments(chance)
-    for before, after in each_rolled(f, *given):
+    for before, after in each_as_scan(f, *given):
         for one, other in zip(before, after, strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-4)
 
@@ -205,5 +207,5 @@ def test_what_prints_is_not_rolled_up() -> None:
             jax.debug.print("{}", x)
         return x
 
-    with pytest.raises(NotRolledError, match=r"^it does more than compute: debug_\w+$"):
-        list(each_rolled(f, X))
+    with pytest.raises(NotAScanError, match=r"^it does more than compute: debug_\w+$"):
+        list(each_as_scan(f, X))

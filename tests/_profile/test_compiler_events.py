@@ -3,7 +3,12 @@
 import pytest
 
 from jitcount._jax.profiling import Event
-from jitcount._profile.compiler_events import Unit, account_of, length_of, wall_seconds
+from jitcount._profile.compiler_events import (
+    CodegenUnit,
+    length_of,
+    parse_compiler_events,
+    wall_seconds,
+)
 
 
 def event(name: str, start: float, end: float, thread: str = "main", module: str = "") -> Event:
@@ -20,19 +25,19 @@ CPU = [
 
 
 def test_phases_passes_and_units_of_a_cpu() -> None:
-    found = account_of(CPU)
+    found = parse_compiler_events(CPU)
     assert (found.passes_s, found.generation_s) == (2, 8)
     assert found.by_pass == {
         "HLO passes through layout assignment": 1.0,
         "fusion": 0.75,
         "constant_folding": 0.25,
     }
-    assert found.units == [Unit("wrapped_add.1", 2, 4)]
+    assert found.units == [CodegenUnit("wrapped_add.1", 2, 4)]
 
 
 def test_units_of_a_tpu_have_their_names() -> None:
     events = [event("TpuCompiler::Compile", 0, 9), event("XLA::TPU emitting for sort.5", 1, 4)]
-    assert account_of(events).units == [Unit("sort.5", 1, 4)]
+    assert parse_compiler_events(events).units == [CodegenUnit("sort.5", 1, 4)]
 
 
 def test_of_a_gpu_only_what_has_a_name_is_a_unit() -> None:
@@ -41,13 +46,13 @@ def test_of_a_gpu_only_what_has_a_name_is_a_unit() -> None:
         event("Compiling IR:sort.6.1", 1, 4),
         event("Compiling IR:LLVMDialectModule", 4, 8),
     ]
-    found = account_of(events)
-    assert found.units == [Unit("sort.6.1", 1, 4)]
+    found = parse_compiler_events(events)
+    assert found.units == [CodegenUnit("sort.6.1", 1, 4)]
     assert found.note == "XLA:GPU does not say which kernel it compiled for 4.0 s"
 
 
 def test_an_unknown_compiler_says_so() -> None:
-    assert account_of([event("Something", 0, 1)]).note == (
+    assert parse_compiler_events([event("Something", 0, 1)]).note == (
         "the compiler's events are not known here"
     )
 
@@ -58,13 +63,13 @@ def dispatch(start: float, end: float, thread: str) -> Event:
 
 def test_machine_code_is_matched_in_the_order_of_its_ends() -> None:
     events = [*CPU[:4], dispatch(2, 8, "a"), dispatch(2, 3, "b"), dispatch(3, 3, "b")]
-    found = account_of(events, [{"small": 10}, {"large": 500}])
-    assert found.units == [Unit("small", 2, 3), Unit("large", 2, 8)]
+    found = parse_compiler_events(events, [{"small": 10}, {"large": 500}])
+    assert found.units == [CodegenUnit("small", 2, 3), CodegenUnit("large", 2, 8)]
 
 
 def test_two_that_end_together_are_told_apart_by_their_sizes() -> None:
     events = [*CPU[:4], dispatch(2, 8, "a"), dispatch(7, 8.1, "b")]
-    found = account_of(events, [{"small": 10}, {"large": 500}])
+    found = parse_compiler_events(events, [{"small": 10}, {"large": 500}])
     assert {unit.name: unit.end - unit.start for unit in found.units} == {
         "large": 6,
         "small": pytest.approx(1.1),
@@ -72,18 +77,18 @@ def test_two_that_end_together_are_told_apart_by_their_sizes() -> None:
 
 
 def test_functions_of_one_file_share_its_time_by_size() -> None:
-    found = account_of([*CPU[:4], dispatch(2, 6, "a")], [{"one": 100, "other": 300}])
-    assert found.units == [Unit("one", 2, 3), Unit("other", 3, 6)]
+    found = parse_compiler_events([*CPU[:4], dispatch(2, 6, "a")], [{"one": 100, "other": 300}])
+    assert found.units == [CodegenUnit("one", 2, 3), CodegenUnit("other", 3, 6)]
 
 
 def test_machine_code_without_files_is_not_attributed() -> None:
-    found = account_of([*CPU[:4], dispatch(2, 6, "a")])
+    found = parse_compiler_events([*CPU[:4], dispatch(2, 6, "a")])
     assert found.units == []
     assert found.note == "the compiler does not say which machine code it made when"
 
 
 def test_parallel_units_share_the_clock() -> None:
-    units = [Unit("a", 0, 4), Unit("b", 2, 4), Unit("c", 2, 3)]
+    units = [CodegenUnit("a", 0, 4), CodegenUnit("b", 2, 4), CodegenUnit("c", 2, 3)]
     seconds = wall_seconds(units)
     assert sum(seconds) == pytest.approx(length_of((unit.start, unit.end) for unit in units))
     assert seconds == pytest.approx([2 + 1 / 3 + 0.5, 1 / 3 + 0.5, 1 / 3])

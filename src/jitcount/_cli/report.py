@@ -21,7 +21,7 @@ from jitcount._show.chrome_trace import chrome_trace
 from jitcount._show.emulation_table import emulation_table
 from jitcount._show.log_table import log_table
 from jitcount._show.parts import Note
-from jitcount._show.profile_table import loops_shown, profile_tables
+from jitcount._show.profile_table import loops_table, profile_tables
 from jitcount._show.target_table import target_tables
 from jitcount._show.text import plural, seconds
 from jitcount._targets.compilers import close_compilers
@@ -128,7 +128,7 @@ class Counting:
         if self._asked.profile or self._asked.what_if:
             found = with_scans(self._log.compiles, self._scans)
             # A profile has the loops below each program.
-            parts = profile_tables(found) if self._asked.profile else loops_shown(found)
+            parts = profile_tables(found) if self._asked.profile else loops_table(found)
             if parts:
                 self._beside.say(f"\n{self._beside.rendered(parts)}")
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from jitcount._emulate.arithmetic import BFLOAT16, EXACT, Rounding
 from jitcount._emulate.writer import Value, Values, Writer, flat_values
 from jitcount._hlo import parser
-from jitcount._hlo.locations import Places
+from jitcount._hlo.locations import SourceTables
 from jitcount._hlo.parser import flat
 from jitcount._observe.call_site import UNKNOWN_SITE, CallSite
 
@@ -63,10 +63,10 @@ class Translation:
     collected: dict[str, Values] = field(default_factory=dict)
     """Of operations between devices, what each was given; by their names."""
 
-    places: Places = field(init=False)
+    places: SourceTables = field(init=False)
 
     def __post_init__(self) -> None:
-        self.places = Places(self.module.tables)
+        self.places = SourceTables(self.module.tables)
 
     def run(self, writer: Writer, name: str, arguments: Sequence[Values], root: str = "") -> Values:
         """Write a computation's operations here, for arguments; it gives its root, or another."""
@@ -113,14 +113,14 @@ class Translation:
 
     def _place(self, instruction: Instruction) -> CallSite:
         """The line that it comes from; where a compiler made it up, near what it takes."""
-        place = self.places.of(instruction.metadata)
+        place = self.places.site_of(instruction.metadata)
         if place is not UNKNOWN_SITE:
             return place
         waiting, seen = list(instruction.operands), 0
         while waiting and seen < _MOST_LOOKED_AT:
             seen += 1
             other = self.module.instructions[waiting.pop(0)]
-            place = self.places.of(other.metadata)
+            place = self.places.site_of(other.metadata)
             if place is not UNKNOWN_SITE:
                 return CallSite(f"{NEAR}{place}", place.file, place.line, place.function)
             waiting += other.operands

@@ -1,4 +1,4 @@
-"""The user's line that something comes from: a stack of frames, or a row in an HLO's tables."""
+"""Finds the user's line in what compilers keep of it: stacks, source tables and name stacks."""
 
 from __future__ import annotations
 
@@ -18,18 +18,21 @@ from jitcount._observe.call_site import (
 )
 
 Frame = tuple[str, int, str]
-"""File, line and function."""
+"""The file, line and function of a frame."""
 
 Stack = tuple[Frame, ...]
-"""The innermost frame first."""
+"""The frames of a stack, the innermost first."""
 
 _Place = tuple[str, int]
 
+# JAX writes so many frames of a stack into a program (`jax_traceback_in_locations_limit`).
+_WRITTEN = 10
+
 
 def sites_at(stack: Stack) -> Sites:
-    """The innermost line of the user's, and the innermost of a library inside of it.
+    """The innermost line of the user's in a stack, and the innermost of a library inside of it.
 
-    Where there is none of the user's, the library's stands in.
+    A stack without a line of the user's has the library's in its place.
     """
     library: Frame | None = None
     for frame in stack:
@@ -43,24 +46,23 @@ def sites_at(stack: Stack) -> Sites:
 
 @dataclass
 class DeepStacks:
-    """The whole stacks of a program's equations, by which those that JAX writes are read.
+    """The whole stacks of a program's equations, which complete those that JAX writes into it.
 
-    It writes ten frames at most (`jax_traceback_in_locations_limit`): the user's may be further
-    out than a library's ten. And it keeps what it has lowered of its own functions: a
-    `jax.random.split` has, inside of its call, the line of the first one in the process, which may
-    be another program's.
+    JAX writes ten frames at most, and the user's may be further out than a library's ten. It also
+    caches what it has lowered of its own functions: a `jax.random.split` has, inside of its call,
+    the line of the first one in the process, which may be another program's.
     """
 
     known: dict[Stack, Stack] = field(default_factory=dict)
     by_line: dict[_Place, Stack] = field(default_factory=dict)
-    """By the innermost line, which is all that releases before 0.8 write."""
+    """Stacks by their innermost line, which is all that releases before 0.8 write."""
 
     lines: set[_Place] = field(default_factory=set)
     called: set[tuple[_Place, _Place]] = field(default_factory=set)
     """Each line with the one that called it."""
 
     def add(self, stack: Stack) -> None:
-        """Remember a whole stack, without the frames that JAX does not write."""
+        """Add the whole stack of an equation, without the frames that JAX does not write."""
         if stack:
             places = [frame[:2] for frame in stack]
             self.by_line.setdefault(places[0], stack)
@@ -70,7 +72,7 @@ class DeepStacks:
             self.known.setdefault(_key(stack), stack)
 
     def whole(self, stack: Stack) -> Stack:
-        """The stack that this is the inner part of, without what was not called by the rest."""
+        """The whole stack of a written one, without frames that the rest of it did not call."""
         if len(stack) >= _WRITTEN and (found := self.known.get(_key(stack))) is not None:
             return found
         return self._as_called(stack)
@@ -78,13 +80,13 @@ class DeepStacks:
     def _as_called(self, stack: Stack) -> Stack:
         """The frames of a stack that follow from the outermost one that is the program's.
 
-        Where a frame was not called by the next one, a call was written into the program. Up to 0.9
-        what is inside of the call has outer frames of its own, too: they are passed over.
+        A frame that the next one did not call comes from a cached function that was written into
+        the program. Up to 0.9 what is inside of it has outer frames of its own: they are skipped.
         """
         last = len(stack) - 1
-        while last >= 0 and stack[last][:2] not in self.lines:  # it called the program
+        while last >= 0 and stack[last][:2] not in self.lines:  # frames that called the program
             last -= 1
-        if last < 0:  # nothing is known of it
+        if last < 0:  # none of its frames is known
             return stack
         found, inside = [stack[last]], stack[:last]
         while inside:
@@ -98,44 +100,43 @@ class DeepStacks:
         return (*reversed(found), *stack[last + 1 :])
 
 
-_WRITTEN = 10
-
-
 def _key(stack: Stack) -> Stack:
-    """By file and line: a function's name is not written the same everywhere."""
+    """A stack's key, by file and line: a function's name is not written the same everywhere."""
     return tuple((file, line, "") for file, line, _ in stack[:_WRITTEN])
 
 
 @dataclass
-class Places:
-    """Looks lines up: by ``stack_frame_id`` in the tables, or as the instruction itself says."""
+class SourceTables:
+    """The source tables of an HLO module, in which its instructions' lines are looked up.
+
+    Instructions refer to them by ``stack_frame_id``; in releases before the tables, each has its
+    file and line in its own metadata.
+    """
 
     tables: dict[str, list[str]]
     deep: DeepStacks = field(default_factory=DeepStacks)
     _found: dict[int, Sites] = field(default_factory=dict)
 
-    def of(self, metadata: dict[str, str]) -> CallSite:
-        """The innermost line of the user's; where there is none, of a library's."""
-        return self.sites(metadata).user
+    def site_of(self, metadata: dict[str, str]) -> CallSite:
+        """The innermost line of the user's that an instruction comes from, or else a library's."""
+        return self.sites_of(metadata).user
 
-    def sites(self, metadata: dict[str, str]) -> Sites:
-        """That, and a library's line inside of it."""
+    def sites_of(self, metadata: dict[str, str]) -> Sites:
+        """The user's line that an instruction comes from, and a library's line inside of it."""
         if "stack_frame_id" in metadata and self.tables:
-            return self._sites_in_tables(int(metadata["stack_frame_id"]))
-        if "source_file" in metadata:  # releases before the tables: one line, and no function
-            file = metadata["source_file"].strip('"')
-            line = int(metadata.get("source_line", "0"))
-            if (file, line) in self.deep.by_line:
-                return sites_at(self.deep.by_line[file, line])
-            if self.deep.lines:  # another program's
-                return UNKNOWN_SITES
-            return Sites(CallSite(f"{file.rpartition('/')[2]}:{line}", file, line))
-        return Sites(UNKNOWN_SITE)
-
-    def _sites_in_tables(self, number: int) -> Sites:
-        if number not in self._found:
-            self._found[number] = sites_at(self.deep.whole(self._stack(number)))
-        return self._found[number]
+            number = int(metadata["stack_frame_id"])
+            if number not in self._found:
+                self._found[number] = sites_at(self.deep.whole(self._stack(number)))
+            return self._found[number]
+        if "source_file" not in metadata:
+            return Sites(UNKNOWN_SITE)
+        file = metadata["source_file"].strip('"')
+        line = int(metadata.get("source_line", "0"))
+        if (file, line) in self.deep.by_line:
+            return sites_at(self.deep.by_line[file, line])
+        if self.deep.lines:  # another program's
+            return UNKNOWN_SITES
+        return Sites(CallSite(f"{file.rpartition('/')[2]}:{line}", file, line))
 
     def _stack(self, number: int) -> Stack:
         found: list[Frame] = []
@@ -146,7 +147,7 @@ class Places:
 
     @cached_property
     def _frames(self) -> list[tuple[int, int]]:
-        """Of each frame, its location, and the frame that called it: 0 for none."""
+        """The location of each frame, and the number of the frame that called it: 0 for none."""
         return [
             (_number(row, "file_location_id"), _number(row, "parent_frame_id") - 1)
             for row in self.tables.get("StackFrames", [])
@@ -171,8 +172,7 @@ def _number(row: str, name: str) -> int:
     return int(found[1]) if found else 0
 
 
-# --- What JAX's name stacks say: which transformation made a copy of a line, and what it calls ----
-
+# --- Name stacks: which transformation made an operation, and which function it is in -------------
 
 BACKWARD = "backward pass"
 RECOMPUTED = "recomputed for the backward pass"
@@ -181,10 +181,10 @@ UNDER_VMAP = "under vmap"
 _INNER = re.compile(r"\bjit\(([\w<>.]+)\)")
 
 
-def copy_in(name_stack: str) -> str:
-    """Which copy of a line an operation belongs to; empty for the line as it was written.
+def transform_in(name_stack: str) -> str:
+    """The transformation that made an operation; empty for the line as it was written.
 
-    >>> copy_in("jit(step)/vmap(transpose(jvp()))/mul"), copy_in("jit(step)/jvp()/mul")
+    >>> transform_in("jit(step)/vmap(transpose(jvp()))/mul"), transform_in("jit(step)/jvp()/mul")
     ('backward pass, under vmap', '')
     """
     if "rematted_computation" in name_stack or "remat(" in name_stack:

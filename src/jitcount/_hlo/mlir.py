@@ -1,8 +1,8 @@
-"""Reads a lowered program's text: which stack each operation comes from.
+"""Reads the text of a lowered program: which stack each operation comes from.
 
-The text is StableHLO in MLIR's generic form, with locations. An operation in a function that is
-called from elsewhere has its own stack, inside of that of the first call. A number that was written
-into an equation is an operation too, without a line: it has that of the operation that takes it.
+The text is StableHLO in MLIR's generic form, with locations. An operation in a function has its own
+stack, inside of that of the function's first call. A number that was written into an equation is an
+operation too, without a line: it has that of the operation that takes it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from jitcount._hlo.locations import Stack
 
-# What holds operations together, and computes nothing; as in `_jax/lowering.py`.
+# Operations that only hold others, and compute nothing; as in `_jax/lowering.py`.
 _NO_WORK = frozenset({"builtin.module", "func.func", "func.return", "stablehlo.return"})
 
 _OPERATION = re.compile(r'\s*(?:%[\w:, %#]+ = )?"([\w.]+)"\(')
@@ -32,7 +32,7 @@ _CALLSITE = re.compile(r"callsite\((#loc\d*) at (#loc\d*)\)$")
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One operation that XLA was handed."""
+    """One operation of a lowered program, and where it was traced."""
 
     stack: Stack
     name_stack: str
@@ -41,46 +41,48 @@ class Operation:
 @dataclass(slots=True)
 class _Function:
     operations: list[str] = field(default_factory=list)
-    """The location of each; of a constant, that of the first one that takes it."""
-
-    called_at: str = ""
-    """Where it is called first, and in which function."""
+    """The location of each operation; of a constant, that of the first one that takes it."""
 
     caller: str = ""
+    """The function that calls it first; empty for the program itself."""
+
+    called_at: str = ""
+    """The location of that call."""
+
     constants: dict[str, int] = field(default_factory=dict)
-    """Those that nothing has taken yet, by name: which of the operations each is."""
+    """The constants that nothing has taken yet, by name: the number of each among `operations`."""
 
     large: dict[int, str] = field(default_factory=dict)
-    """Of the constants that are too large to be written out, the type."""
+    """The types of constants that are too large to be written out, by the same number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lowered:
-    """A lowered program."""
+    """What was read of a lowered program."""
 
     operations: list[Operation]
     constants: list[tuple[str, Stack]]
-    """Large ones: the type, ``"tensor<300x1000xf32>"``, and the stack where it is used first."""
+    """The types of large constants, ``"tensor<300x1000xf32>"``, and the stack of each first use."""
 
 
 def read_lowered(text: str) -> Lowered:
-    """Read a module."""
+    """Read the text of a lowered program."""
     lines = text.splitlines()
-    places = _Locations({m[1]: m[2] for line in lines if (m := _ALIAS.match(line))})
+    locations = _Locations({m[1]: m[2] for line in lines if (m := _ALIAS.match(line))})
     functions = _functions(lines)
     found, constants = [], []
     for name, function in functions.items():
-        outside, names = _outside(name, functions, places)
+        outside, names = _outside(name, functions, locations)
         for number, form in function.large.items():
-            constants.append((form, places.of(function.operations[number])[0] + outside))
+            constants.append((form, locations.stacks_of(function.operations[number])[0] + outside))
         for location in function.operations:
-            stack, name_stack = places.of(location)
+            stack, name_stack = locations.stacks_of(location)
             found.append(Operation(stack + outside, _joined(names, name_stack)))
     return Lowered(found, constants)
 
 
 def _functions(lines: list[str]) -> dict[str, _Function]:
-    """The operations by function; one that holds others ends where its last region does."""
+    """A program's functions; an operation that holds others ends where its last region does."""
     found: dict[str, _Function] = {}
     called: list[tuple[str, str, str]] = []
     above: list[tuple[str, str]] = []
@@ -115,7 +117,7 @@ def _functions(lines: list[str]) -> dict[str, _Function]:
 
 
 def _look_for_constants(inside: _Function, line: str, operation: str, location: str) -> None:
-    """Note a constant, or that this takes some: where they are used is where they come from."""
+    """Note an operation that is a constant; one that takes constants gives them its location."""
     if operation == "stablehlo.constant":
         if made := _CONSTANT.match(line):
             number = inside.constants[made[1]] = len(inside.operations) - 1
@@ -127,15 +129,17 @@ def _look_for_constants(inside: _Function, line: str, operation: str, location: 
                 inside.operations[inside.constants.pop(value)] = location
 
 
-def _outside(name: str, functions: dict[str, _Function], places: _Locations) -> tuple[Stack, str]:
-    """Stack and name stack under which a function is called first; empty for the program itself."""
+def _outside(
+    name: str, functions: dict[str, _Function], locations: _Locations
+) -> tuple[Stack, str]:
+    """The stack and name stack of a function's first call; empty for the program itself."""
     stack: Stack = ()
     names = ""
-    for _ in range(len(functions)):  # they do not call each other in circles, but who knows
+    for _ in range(len(functions)):  # an end even if functions called each other in a circle
         function = functions.get(name)
         if function is None or not function.caller:
             break
-        call, name_stack = places.of(function.called_at)
+        call, name_stack = locations.stacks_of(function.called_at)
         stack, names = (*stack, *call), _joined(name_stack, names)
         name = function.caller
     return stack, names
@@ -146,15 +150,15 @@ def _joined(outer: str, inner: str) -> str:
 
 
 class _Locations:
-    """The locations of a module, by their names in its text."""
+    """The locations of a program, looked up by their aliases in its text."""
 
     def __init__(self, aliases: dict[str, str]) -> None:
         self._aliases = aliases
         self._stacks: dict[str, Stack] = {}
         self._known: dict[str, tuple[Stack, str]] = {}
 
-    def of(self, location: str) -> tuple[Stack, str]:
-        """An operation's stack, and its name stack."""
+    def stacks_of(self, location: str) -> tuple[Stack, str]:
+        """The stack and the name stack of an operation with that location."""
         if location not in self._known:
             text, name_stack = self._aliases.get(location, location), ""
             # Around the stack, names: the outermost is the longest, and says all.

@@ -1,38 +1,149 @@
-"""Shapes as HLO writes them: ``f32[8,128]{1,0:T(8,128)S(1)}``, and tuples of those."""
+"""Reads all of an optimised HLO module: its computations, their instructions, and their shapes."""
 
 from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
+
+from jitcount._hlo import scanner
+from jitcount._hlo.scanner import read_fields, split
+
+__all__ = [
+    "ELEMENTS", "FLOATS", "NARROW", "Computation", "Instruction", "Module", "Shape", "Shapes",
+    "flat", "parse", "parse_shapes", "split",
+]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """One operation of a computation."""
+
+    name: str
+    shapes: Shapes
+    opcode: str
+    operands: tuple[str, ...]
+    """The names of the instructions that it takes."""
+
+    operand_shapes: tuple[Shapes, ...]
+
+    inside: str
+    """All that stands between its parentheses: a constant's value, a parameter's number."""
+
+    attributes: dict[str, str]
+
+    @property
+    def shape(self) -> Shape:
+        """The shape of an instruction that results in one array."""
+        if not isinstance(self.shapes, Shape):
+            raise TypeError(f"{self.opcode} gives a tuple")
+        return self.shapes
+
+    def numbers(self, name: str) -> tuple[int, ...]:
+        """An attribute that is a list of numbers; empty where the instruction does not have it."""
+        return tuple(int(n) for n in re.findall(r"-?\d+", self.attributes.get(name, "")))
+
+    def called(self, name: str) -> list[str]:
+        """The names of the computations that an attribute refers to."""
+        return re.findall(r"%?([\w.\-]+)", self.attributes.get(name, ""))
+
+    @cached_property
+    def metadata(self) -> dict[str, str]:
+        """Its name stack and where it comes from, as written: texts have quotes around them."""
+        return read_fields(self.attributes.get("metadata", ""))
+
+
+@dataclass(frozen=True, slots=True)
+class Computation:
+    """Instructions in an order in which they can be run; the root is the result."""
+
+    name: str
+    instructions: tuple[Instruction, ...]
+    root: Instruction
+
+    @property
+    def parameters(self) -> list[Instruction]:
+        """Its parameters, in the order of the arguments."""
+        found = [each for each in self.instructions if each.opcode == "parameter"]
+        return sorted(found, key=lambda each: int(each.inside))
+
+
+@dataclass(frozen=True)
+class Module:
+    """A whole program."""
+
+    computations: dict[str, Computation]
+    entry: Computation
+    tables: dict[str, list[str]]
+    """The rows of files, functions, locations and frames, which ``stack_frame_id`` refers to."""
+
+    @cached_property
+    def instructions(self) -> dict[str, Instruction]:
+        """The instructions of all computations by name, which is unique in a module."""
+        every = self.computations.values()
+        return {each.name: each for computation in every for each in computation.instructions}
+
+
+def parse(text: str) -> Module:
+    """Read a module.
+
+    Raises:
+        ValueError: something in it is not known here.
+    """
+    scanned = scanner.scan(text)
+    if scanned.unknown:
+        raise ValueError(f"a line that is no instruction: {scanned.unknown[0].strip()[:60]!r}")
+    computations = {name: _computation(name, each) for name, each in scanned.computations.items()}
+    if not scanned.entry:
+        raise ValueError("a module without an entry")
+    return Module(computations, computations[scanned.entry], scanned.tables)
+
+
+def _computation(name: str, scanned: list[scanner.Instruction]) -> Computation:
+    found: dict[str, Instruction] = {}
+    for each in scanned:
+        found[each.name] = _instruction(each, found)
+    if not found:
+        raise ValueError(f"an empty computation {name}")
+    root = next((found[each.name] for each in scanned if each.is_root), found[scanned[-1].name])
+    return Computation(name, tuple(found.values()), root)
+
+
+def _instruction(scanned: scanner.Instruction, before: dict[str, Instruction]) -> Instruction:
+    shapes, _ = parse_shapes(scanned.line, scanned.shape_at)
+    if not scanned.opcode:
+        raise ValueError(f"no operation in {scanned.line.strip()[:60]!r}")
+    operands = scanned.operands
+    return Instruction(
+        scanned.name,
+        shapes,
+        scanned.opcode,
+        operands,
+        tuple(before[operand].shapes for operand in operands),
+        scanned.inside,
+        _attributes(scanned.line[scanned.inside_end + 1 :]),
+    )
+
+
+def _attributes(text: str) -> dict[str, str]:
+    pairs = (each.partition("=") for each in split(text))
+    return {name.strip(): value.strip() for name, equals, value in pairs if equals}
+
+
+# --- Shapes: ``f32[8,128]{1,0:T(8,128)S(1)}``, and tuples of those --------------------------------
 
 # What an element type is called in StableHLO, and how many bits it has.
 ELEMENTS = {
     "pred": ("i1", 8),
-    "s2": ("i2", 2),
-    "u2": ("ui2", 2),
-    "s4": ("i4", 4),
-    "u4": ("ui4", 4),
-    "s8": ("i8", 8),
-    "u8": ("ui8", 8),
-    "s16": ("i16", 16),
-    "u16": ("ui16", 16),
-    "s32": ("i32", 32),
-    "u32": ("ui32", 32),
-    "s64": ("i64", 64),
-    "u64": ("ui64", 64),
-    "f8e3m4": ("f8E3M4", 8),
-    "f8e4m3": ("f8E4M3", 8),
-    "f8e4m3fn": ("f8E4M3FN", 8),
-    "f8e4m3b11fnuz": ("f8E4M3B11FNUZ", 8),
-    "f8e4m3fnuz": ("f8E4M3FNUZ", 8),
-    "f8e5m2": ("f8E5M2", 8),
-    "f8e5m2fnuz": ("f8E5M2FNUZ", 8),
+    **{f"s{bits}": (f"i{bits}", bits) for bits in (2, 4, 8, 16, 32, 64)},
+    **{f"u{bits}": (f"ui{bits}", bits) for bits in (2, 4, 8, 16, 32, 64)},
+    **{
+        f"f8{kind}": (f"f8{kind.upper()}", 8)
+        for kind in ("e3m4", "e4m3", "e4m3fn", "e4m3b11fnuz", "e4m3fnuz", "e5m2", "e5m2fnuz")
+    },
     "bf16": ("bf16", 16),
-    "f16": ("f16", 16),
-    "f32": ("f32", 32),
-    "f64": ("f64", 64),
+    **{f"f{bits}": (f"f{bits}", bits) for bits in (16, 32, 64)},
     "c64": ("complex<f32>", 64),
     "c128": ("complex<f64>", 128),
 }
@@ -43,7 +154,7 @@ NARROW = frozenset({"f16", "bf16"})
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """One array: its elements, its extents, and where each element lies in memory."""
+    """The shape of one array: its elements, its extents, and where each element lies in memory."""
 
     element: str
     extents: tuple[int, ...]
@@ -52,7 +163,7 @@ class Shape:
 
     @property
     def type(self) -> str:
-        """As StableHLO writes it."""
+        """Its type as StableHLO writes it: ``"tensor<8x128xf32>"``."""
         if self.element == "token":
             return "!stablehlo.token"
         inner = "x".join([*map(str, self.extents), ELEMENTS[self.element][0]])
@@ -65,7 +176,7 @@ class Shape:
 
     @property
     def bits(self) -> int:
-        """Of one element."""
+        """How many bits one element has."""
         return ELEMENTS[self.element][1]
 
     @property
@@ -76,7 +187,7 @@ class Shape:
         return tuple(range(rank)) if minor_to_major is None else minor_to_major[::-1]
 
     def of(self, element: str | None = None, extents: tuple[int, ...] | None = None) -> Shape:
-        """The same with other elements, or other extents; then it lies as arrays do."""
+        """The same shape with other elements or extents, in the default layout."""
         return Shape(
             self.element if element is None else element,
             self.extents if extents is None else extents,
@@ -84,7 +195,7 @@ class Shape:
 
 
 Shapes = Shape | tuple["Shapes", ...]
-"""What an instruction gives: an array, or a tuple of such."""
+"""What an instruction results in: an array, or a tuple of such."""
 
 
 def flat(shapes: Shapes) -> list[Shape]:
@@ -99,7 +210,7 @@ _TILE = re.compile(r"\(([^)]*)\)")
 
 
 def parse_shapes(text: str, at: int = 0) -> tuple[Shapes, int]:
-    """Read a shape that begins there; gives it, and where it ends.
+    """Read a shape that begins at a position; returns it, and where it ends.
 
     >>> parse_shapes("(f32[8,128]{1,0:T(8,128)}, /*index=1*/s32[])")[0][1].element
     's32'
@@ -151,203 +262,3 @@ def _parse_layout(
 def _parse_tile(text: str) -> tuple[int, ...]:
     """A tile's sides; a star, which joins an axis with the next, is written as -1."""
     return tuple(-1 if side.strip() == "*" else int(side) for side in text.split(","))
-
-
-# --- Reads the text of an optimised HLO module: computations, and their instructions in order -----
-
-
-_OPEN, _CLOSE = "([{", ")]}"
-
-
-@dataclass(frozen=True)
-class Instruction:
-    """One operation."""
-
-    name: str
-    shapes: Shapes
-    opcode: str
-    operands: tuple[str, ...]
-    """Names of instructions."""
-
-    operand_shapes: tuple[Shapes, ...]
-
-    inside: str
-    """All that stands between its parentheses: a constant's value, a parameter's number."""
-
-    attributes: dict[str, str] = field(default_factory=dict)
-
-    @property
-    def shape(self) -> Shape:
-        """Of an instruction that gives one array."""
-        if not isinstance(self.shapes, Shape):
-            raise TypeError(f"{self.opcode} gives a tuple")
-        return self.shapes
-
-    def numbers(self, name: str) -> tuple[int, ...]:
-        """An attribute that is a list of numbers; empty where it is not there."""
-        return tuple(int(n) for n in re.findall(r"-?\d+", self.attributes.get(name, "")))
-
-    def called(self, name: str) -> list[str]:
-        """The computations that an attribute names."""
-        return re.findall(r"%?([\w.\-]+)", self.attributes.get(name, ""))
-
-    @cached_property
-    def metadata(self) -> dict[str, str]:
-        """Where it comes from."""
-        return _attributes(self.attributes.get("metadata", "{}")[1:-1], " ")
-
-
-@dataclass(frozen=True, slots=True)
-class Computation:
-    """Instructions in an order in which they can be run; the root gives the result."""
-
-    name: str
-    instructions: tuple[Instruction, ...]
-    root: Instruction
-
-    @property
-    def parameters(self) -> list[Instruction]:
-        """In the order of the arguments."""
-        found = [each for each in self.instructions if each.opcode == "parameter"]
-        return sorted(found, key=lambda each: int(each.inside))
-
-
-@dataclass(frozen=True)
-class Module:
-    """A whole program."""
-
-    computations: dict[str, Computation]
-    entry: Computation
-    tables: dict[str, list[str]]
-    """Of files, functions, locations and frames: what ``stack_frame_id`` refers to."""
-
-    @cached_property
-    def instructions(self) -> dict[str, Instruction]:
-        """All of them by name, which is a name once in a module."""
-        every = self.computations.values()
-        return {each.name: each for computation in every for each in computation.instructions}
-
-
-_HEADER = re.compile(r"(ENTRY )?%?([\w.\-]+) \(.*\) -> .* \{$")
-_INSTRUCTION = re.compile(r"\s+(ROOT )?%?([\w.\-]+) = ")
-_OPCODE = re.compile(r" ([\w\-]+)\(")
-_NAME = re.compile(r"%?([\w.\-]+)")
-_TABLE = re.compile(r"(FileNames|FunctionNames|FileLocations|StackFrames)$")
-
-
-def parse(text: str) -> Module:
-    """Read a module.
-
-    Raises:
-        ValueError: something in it is not known here.
-    """
-    computations: dict[str, Computation] = {}
-    tables: dict[str, list[str]] = {}
-    entry: Computation | None = None
-    lines = iter(text.splitlines())
-    for line in lines:
-        if table := _TABLE.match(line):
-            tables[table[1]] = _table(lines)
-        elif header := _HEADER.match(line):
-            found = _computation(header[2], lines)
-            computations[found.name] = found
-            entry = found if header[1] else entry
-    if entry is None:
-        raise ValueError("a module without an entry")
-    return Module(computations, entry, tables)
-
-
-def _table(lines: object) -> list[str]:
-    found = []
-    for line in lines:  # type: ignore[attr-defined]
-        if not line.strip():
-            break
-        found.append(line.strip().partition(" ")[2])
-    return found
-
-
-def _computation(name: str, lines: object) -> Computation:
-    instructions, root = [], None
-    shapes: dict[str, Shapes] = {}
-    for line in lines:  # type: ignore[attr-defined]
-        if line.startswith("}"):
-            break
-        found = _INSTRUCTION.match(line)
-        if found is None:
-            raise ValueError(f"a line that is no instruction: {line.strip()[:60]!r}")
-        instruction = _instruction(found[2], line, found.end(), shapes)
-        shapes[instruction.name] = instruction.shapes
-        instructions.append(instruction)
-        root = instruction if found[1] else root
-    if not instructions:
-        raise ValueError(f"an empty computation {name}")
-    return Computation(name, tuple(instructions), root or instructions[-1])
-
-
-def _instruction(name: str, line: str, at: int, known: dict[str, Shapes]) -> Instruction:
-    shapes, at = parse_shapes(line, at)
-    opcode = _OPCODE.match(line, at)
-    if opcode is None:
-        raise ValueError(f"no operation in {line.strip()[:60]!r}")
-    end = _closing(line, opcode.end() - 1)
-    inside = line[opcode.end() : end]
-    is_literal = opcode[1] in {"constant", "parameter", "iota"}
-    operands = () if is_literal else tuple(_operand(each) for each in split(inside))
-    attributes = _attributes(line[end + 1 :].lstrip(", "))
-    given = tuple(known[operand] for operand in operands)
-    return Instruction(name, shapes, opcode[1], operands, given, inside, attributes)
-
-
-def _operand(text: str) -> str:
-    """The name of an operand; its shape may stand before it."""
-    return text.rsplit(" ", maxsplit=1)[-1].lstrip("%")
-
-
-def split(text: str, by: str = ",") -> list[str]:
-    """Split at commas that stand outside of brackets and quotes; comments go."""
-    text = re.sub(r"/\*.*?\*/", "", text)
-    found, begin, at = [], 0, 0
-    while at < len(text):
-        if text[at] in _OPEN or text[at] == '"':
-            at = _closing(text, at)
-        elif text[at] == by:
-            found.append(text[begin:at].strip())
-            begin = at + 1
-        at += 1
-    found.append(text[begin:].strip())
-    return [each for each in found if each]
-
-
-def _closing(text: str, at: int) -> int:
-    """Where the bracket, or the quote, that opens there is closed."""
-    if text[at] == '"':
-        return _end_of_quote(text, at)
-    depth = 0
-    while at < len(text):
-        char = text[at]
-        if char == '"':
-            at = _end_of_quote(text, at)
-        elif char in _OPEN:
-            depth += 1
-        elif char in _CLOSE:
-            depth -= 1
-            if depth == 0:
-                return at
-        at += 1
-    raise ValueError("a bracket that is not closed")
-
-
-def _end_of_quote(text: str, at: int) -> int:
-    at += 1
-    while text[at] != '"':
-        at += 2 if text[at] == "\\" else 1
-    return at
-
-
-def _attributes(text: str, by: str = ",") -> dict[str, str]:
-    found = {}
-    for each in split(text, by):
-        name, is_one, value = each.partition("=")
-        if is_one:
-            found[name.strip()] = value.strip()
-    return found

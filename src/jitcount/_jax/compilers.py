@@ -1,7 +1,7 @@
-"""How each of XLA's compilers calls what it does, in the events that JAX's profiler records.
+"""The names of the events that JAX's profiler records of each of XLA's compilers.
 
-Nothing of this is promised. Where a release renames an event, the time that it told of is not
-attributed: `tests/_jax/test_profiling.py` fails there.
+None of them is promised. Where a release renames an event, its time is not attributed, and
+`tests/_jax/test_profiling.py` fails.
 """
 
 from __future__ import annotations
@@ -12,25 +12,25 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Compiler:
-    """The events of one compiler."""
+    """The names of one compiler's events."""
 
     known_by: str
-    """An event that no other one has."""
+    """How an event begins that no other compiler has."""
 
     passes: re.Pattern[str]
-    """Spans in which the program is optimised."""
+    """Events during which the program is optimised."""
 
     generation: re.Pattern[str]
-    """Spans in which code is made of it."""
+    """Events during which code is generated for it."""
 
     unit: re.Pattern[str]
-    """Units; the first group is the name, without one it is the event's module."""
+    """Events that compile one unit of code, named by the first group or by the event's module."""
 
     nameless: str = ""
-    """Units that have no name at all."""
+    """The event that compiles a unit of code without a name."""
 
     machine_code: str = ""
-    """Units that have no name, but leave a file of machine code each, in the order they end."""
+    """The event that makes a file of machine code; the files are in the order of its ends."""
 
 
 COMPILERS = (
@@ -57,4 +57,4 @@ COMPILERS = (
 )
 
 MODULES_OF = ("FusionCompiler::Compile",)
-"""Events whose module has to be read: to read all of them takes long."""
+"""Events whose module is read: reading that of all events takes long."""

@@ -1,8 +1,9 @@
 """Programs as JAX holds them before they are lowered: jaxprs, their equations and their source.
 
-`jax.extend` has a jaxpr's types, but not the debug info, which alone says from which function it
-was traced. Where a release takes that away, the source of a program is empty: the backward passes
-of two functions of one name are then taken for those of one.
+`jax.extend.core` has a jaxpr's types. Its debug info (which function it was traced from), the stack
+and the name stack of an equation, and which parameters hold a body are JAX's own. Where a release
+has them otherwise, a source is None and a stack is empty: lines are then unknown and no loop is
+found, and none is made up.
 """
 
 from __future__ import annotations
@@ -23,6 +24,27 @@ if TYPE_CHECKING:
 
 _module_of = vars(type)["__module__"].__get__  # a metaclass of the user's may have another
 
+Frame = tuple[str, int, str]
+"""The file, line and function of a frame."""
+
+Stack = tuple[Frame, ...]
+"""The frames of a stack, the innermost first."""
+
+CodeStack = tuple[tuple["CodeType", int], ...]
+"""The code and the offset of each frame of a stack, the innermost first."""
+
+CALLS = frozenset(
+    {"jit", "pjit", "closed_call", "core_call", "remat", "checkpoint", "remat2", "custom_jvp_call",
+     "custom_vjp_call", "custom_vjp_call_jaxpr", "custom_lin"}
+)  # fmt: skip
+"""Primitives that only call their body, which could as well stand in their place.
+
+By their names: `jit` was `pjit` up to 0.8, `checkpoint` is also called remat2.
+"""
+
+
+# --- Jaxprs ---------------------------------------------------------------------------------------
+
 
 @dataclass(frozen=True, slots=True)
 class Source:
@@ -34,12 +56,12 @@ class Source:
 
     @property
     def is_jaxs(self) -> bool:
-        """Whether it stands in JAX."""
+        """Whether the function is JAX's own."""
         return self.file.startswith(JAX_DIRECTORIES)
 
 
 def source_of(jaxpr: object) -> Source | None:
-    """Where the function stands that a jaxpr was traced from; None for what is no jaxpr.
+    """The function that a jaxpr was traced from; None for anything that is no jaxpr.
 
     JAX writes it as ``step at /home/me/train.py:42``.
     """
@@ -54,7 +76,29 @@ def source_of(jaxpr: object) -> Source | None:
     return Source(name, file, line)
 
 
-# So many equations are few.
+def equations_in(jaxpr: Any) -> list[Any]:
+    """The equations of a jaxpr, in their order, without those in their bodies."""
+    return list(getattr(jaxpr, "jaxpr", jaxpr).eqns)
+
+
+def open_jaxpr(value: Any) -> Any:
+    """The jaxpr in a parameter, without its constants; None for a parameter that is no jaxpr."""
+    if isinstance(value, Jaxpr):  # since 0.12 it may have constants
+        return value
+    return value.jaxpr if isinstance(value, ClosedJaxpr) else None
+
+
+def inner_jaxprs(equation: Any) -> Iterator[Any]:
+    """The jaxprs in an equation's parameters: a call's body, the branches of a condition."""
+    if "pallas" in equation.primitive.name:  # its kernel is no part of the program
+        return
+    for value in equation.params.values():
+        for part in value if isinstance(value, list | tuple) else (value,):
+            if (found := open_jaxpr(part)) is not None:
+                yield found
+
+
+# A program with more equations than this is not small.
 _FEW = 16
 
 
@@ -76,136 +120,127 @@ def is_small(jaxpr: Any) -> bool:
 
 
 def _may_be_large(parameter: Any) -> bool:
-    """Whether it is an array or a jaxpr, or holds some: the branches of a `cond`."""
+    """Whether a parameter is an array or a jaxpr, or holds some: the branches of a `cond`."""
     kind = type(parameter)
     if kind is tuple or kind is list:
         return any(map(_may_be_large, parameter))
     return hasattr(kind, "eqns") or hasattr(kind, "nbytes")
 
 
-@dataclass(frozen=True, slots=True)
-class TracedFrame:
-    """A frame of the stack under which an equation was traced; reads as Python's own do."""
-
-    f_code: CodeType
-    f_lasti: int
-    f_back: Self | None
-
-    @property
-    def f_lineno(self) -> int:
-        """The line that it was at."""
-        spans = self.f_code.co_lines()
-        found = (line for start, end, line in spans if start <= self.f_lasti < end)
-        return next(found, None) or self.f_code.co_firstlineno
+# --- Where equations were traced ------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Callback:
-    """An equation that calls Python when the program runs."""
+class Stacks:
+    """The stacks of a program's equations, each read once: a loop has few, and many equations.
 
-    kind: str
-    """Its primitive: ``"pure_callback"``."""
-
-    frame: TracedFrame | None
-    """The innermost frame of the stack that it was traced under; None where that is not known."""
-
-
-def callbacks(jaxpr: Any, around: tuple[Any, ...] = ()) -> Iterator[Callback]:
-    """The equations that call Python when the program runs, also in the jaxprs inside of it.
-
-    They are known by their names: pure_callback, io_callback, debug_callback, debug_print. A kernel
-    of Pallas has its own way to print, which stays in the program.
-
-    Args:
-        jaxpr: the program.
-        around: the equations that it is inside of, the outermost first.
+    They are cached by the ids of the program's objects, so the program must outlive this.
     """
-    for equation in getattr(jaxpr, "jaxpr", jaxpr).eqns:
-        name = equation.primitive.name
-        if "callback" in name or name == "debug_print":
-            yield Callback(name, _traced_under((*around, equation)))
-        elif "pallas" not in name:
-            for value in equation.params.values():
-                for part in value if isinstance(value, list | tuple) else (value,):
-                    if hasattr(getattr(part, "jaxpr", part), "eqns"):
-                        yield from callbacks(part, (*around, equation))
+
+    def __init__(self) -> None:
+        self._by_traceback: dict[int, CodeStack] = {}
+        self._by_frames: dict[tuple[int, ...], CodeStack] = {}
+        self._written: dict[int, tuple[CodeStack, Stack]] = {}
+
+    def of(self, equation: Any) -> CodeStack:
+        """The stack that an equation was traced under; in a backward pass, its forward pass's."""
+        traceback = getattr(equation.source_info, "traceback", None)
+        found = self._by_traceback.get(id(traceback))
+        if found is None:
+            found = self._by_traceback[id(traceback)] = self._read(traceback)
+        return found
+
+    def lines_of(self, equation: Any) -> Stack:
+        """The same stack, with the files and lines of its frames."""
+        found = self.of(equation)
+        if id(found) not in self._written:
+            self._written[id(found)] = found, tuple(_frame(*each) for each in found)
+        return self._written[id(found)][1]
+
+    def _read(self, traceback: Any) -> CodeStack:
+        codes, offsets = _raw_frames(traceback)
+        key = (*map(id, codes), *offsets)
+        if key not in self._by_frames:
+            self._by_frames[key] = tuple(zip(codes, offsets, strict=True))
+        return self._by_frames[key]
 
 
-def _traced_under(equations: tuple[Any, ...]) -> TracedFrame | None:
-    """The stacks, each inside the one before, from tracebacks that only JAX can read.
+def _raw_frames(traceback: Any) -> tuple[list[CodeType], list[int]]:
+    """The code and the offset of each frame; none where a release has a traceback otherwise."""
+    try:
+        codes, offsets = traceback.raw_frames()
+    except (AttributeError, TypeError, ValueError):
+        return [], []
+    return codes, offsets
 
-    That of an equation may be JAX's alone: of one that `vmap` has made in a loop of its own. None
-    where a release has it otherwise.
+
+@lru_cache(maxsize=1 << 14)
+def _frame(code: CodeType, offset: int) -> Frame:
+    return code.co_filename, line_at(code, offset), code.co_qualname
+
+
+def line_at(code: CodeType, offset: int) -> int:
+    """The line of an instruction of Python's, by its offset."""
+    lines = (line for start, end, line in code.co_lines() if start <= offset < end)
+    return next(lines, None) or code.co_firstlineno
+
+
+def is_backward(equation: Any) -> bool:
+    """Whether an equation belongs to a backward pass."""
+    return "transpose(" in _name_stack(equation)
+
+
+def _name_stack(equation: Any) -> str:
+    return str(getattr(equation.source_info, "name_stack", ""))
+
+
+def as_written(stacks: Iterable[Stack]) -> list[Stack]:
+    """Stacks as JAX writes them into a program, without duplicates.
+
+    It leaves out its own frames, and those of files that a library has told it to: Flax does so.
     """
-    frame = None
-    for equation in equations:
-        try:
-            codes, offsets = equation.source_info.traceback.raw_frames()
-        except (AttributeError, TypeError, ValueError):
-            continue
-        for code, offset in zip(reversed(codes), reversed(offsets), strict=True):
-            frame = TracedFrame(code, offset, frame)
-    return frame
-
-
-# --- The equations of a jaxpr, each with the stack that it was traced under and its name stack ----
-#
-# A traced function is kept by JAX, and stands in the program wherever it is called: its equations
-# have the stack of the first call. What is outside of the function then comes from the call itself.
-
-
-Frame = tuple[str, int, str]
-Stack = tuple[Frame, ...]
+    different = dict.fromkeys(stacks)
+    files = {file for stack in different for file, _, _ in stack}
+    is_written = {file: source_info_util.is_user_filename(file) for file in files}
+    found = (tuple(frame for frame in stack if is_written[frame[0]]) for stack in different)
+    return list(dict.fromkeys(found))
 
 
 @dataclass(frozen=True, slots=True)
 class Equation:
-    """One equation."""
+    """One equation of a program, and where it was traced."""
 
     primitive: str
     stack: Stack
-    """File, line and function, the innermost first; JAX's own frames are in it."""
+    """The stack that it was traced under; JAX's own frames are in it."""
 
     name_stack: str
-    """``"vmap(transpose(jvp()))"``; of what is inside of a call, after that of the call."""
+    """``"vmap(transpose(jvp()))"``; inside of a call it follows that of the call."""
 
 
 def equations(jaxpr: Any) -> Iterator[Equation]:
-    """The equations that compute something, those in the jaxprs inside of it too."""
-    return _equations(jaxpr, (), "", _Read())
+    """The equations of a program that compute something, with those in the jaxprs inside of it.
+
+    JAX caches a traced function and puts it into the program wherever it is called: its equations
+    have the stack of the first call. Here they have that of the call that they are inside of.
+    """
+    return _equations(jaxpr, (), "", Stacks())
 
 
-def _equations(jaxpr: Any, outside: Stack, names: str, read: _Read) -> Iterator[Equation]:
-    """Of a function inside of another, `outside` is the stack of its call, `names` its name stack.
+def _equations(jaxpr: Any, outside: Stack, names: str, stacks: Stacks) -> Iterator[Equation]:
+    """The same for a function inside of another: `outside` and `names` are the stacks of its call.
 
     JAX writes both into the program only when it lowers it.
     """
     source = source_of(jaxpr) if outside else None
     function = (source.file, source.name.partition(" ")[0]) if source is not None else None
-    for equation in getattr(jaxpr, "jaxpr", jaxpr).eqns:
-        stack = _within(read.stack(equation), function, outside)
+    for equation in equations_in(jaxpr):
+        stack = _within(stacks.lines_of(equation), function, outside)
         name_stack = f"{names}/{own}" if (own := _name_stack(equation)) and names else own or names
-        inner = list(_jaxprs_in(equation))
-        if not inner or equation.primitive.name not in _CALLS:
+        inner = list(inner_jaxprs(equation))
+        if not inner or equation.primitive.name not in CALLS:
             yield Equation(equation.primitive.name, stack, name_stack)
         for part in inner:
-            yield from _equations(part, stack, name_stack, read)
-
-
-# What holds other equations, and is no operation by itself.
-_CALLS = frozenset(
-    {"pjit", "jit", "closed_call", "core_call", "remat", "checkpoint", "remat2", "custom_jvp_call",
-     "custom_vjp_call", "custom_vjp_call_jaxpr", "custom_lin"}
-)  # fmt: skip
-
-
-def _jaxprs_in(equation: Any) -> Iterator[Any]:
-    if "pallas" in equation.primitive.name:  # its kernel is no part of the program
-        return
-    for value in equation.params.values():
-        for part in value if isinstance(value, list | tuple) else (value,):
-            if hasattr(getattr(part, "jaxpr", part), "eqns"):
-                yield part
+            yield from _equations(part, stack, name_stack, stacks)
 
 
 # Up to 0.9 the stack of an equation inside of a call has what was around the call, too.
@@ -223,144 +258,78 @@ def _within(stack: Stack, function: tuple[str, str] | None, outside: Stack) -> S
     return stack if stack and _IS_WHOLE else (*stack, *outside)
 
 
-class _Read:
-    """Reads the stacks of a program, each once."""
+@dataclass(frozen=True, slots=True)
+class TracedFrame:
+    """A frame of the stack that an equation was traced under, with the fields of Python's own."""
 
-    def __init__(self) -> None:
-        self._stacks = Stacks()
-        self._written: dict[int, tuple[CodeStack, Stack]] = {}
+    f_code: CodeType
+    f_lasti: int
+    f_back: Self | None
 
-    def stack(self, equation: Any) -> Stack:
-        """As JAX has kept it; empty where a release has it otherwise."""
-        found = self._stacks.of(equation)
-        if id(found) not in self._written:
-            self._written[id(found)] = found, tuple(_frame(*each) for each in found)
-        return self._written[id(found)][1]
-
-
-@lru_cache(maxsize=1 << 14)
-def _frame(code: CodeType, offset: int) -> Frame:
-    lines = (line for start, end, line in code.co_lines() if start <= offset < end)
-    return code.co_filename, next(lines, None) or code.co_firstlineno, code.co_qualname
+    @property
+    def f_lineno(self) -> int:
+        """The line that the frame was at."""
+        return line_at(self.f_code, self.f_lasti)
 
 
-def as_written(stacks: Iterable[Stack]) -> list[Stack]:
-    """Stacks as JAX writes them into a program, each once.
+@dataclass(frozen=True, slots=True)
+class Callback:
+    """An equation that calls Python when the program runs."""
 
-    It leaves out its own frames, and those of files that a library has told it to: Flax does so.
+    kind: str
+    """The name of its primitive: ``"pure_callback"``."""
+
+    frame: TracedFrame | None
+    """The innermost frame of the stack that it was traced under; None where that is unknown."""
+
+
+def callbacks(jaxpr: Any, around: tuple[Any, ...] = ()) -> Iterator[Callback]:
+    """The equations that call Python when the program runs, also in the jaxprs inside of it.
+
+    They are known by their names: pure_callback, io_callback, debug_callback, debug_print. A kernel
+    of Pallas has its own way to print, which stays in the program.
+
+    Args:
+        jaxpr: the program.
+        around: the equations that it is inside of, the outermost first.
     """
-    different = dict.fromkeys(stacks)
-    files = {file for stack in different for file, _, _ in stack}
-    is_written = {file: source_info_util.is_user_filename(file) for file in files}
-    found = (tuple(frame for frame in stack if is_written[frame[0]]) for stack in different)
-    return list(dict.fromkeys(found))
+    for equation in equations_in(jaxpr):
+        name = equation.primitive.name
+        if "callback" in name or name == "debug_print":
+            yield Callback(name, _traced_under((*around, equation)))
+        else:
+            for inside in inner_jaxprs(equation):
+                yield from callbacks(inside, (*around, equation))
 
 
-def _name_stack(equation: Any) -> str:
-    return str(getattr(equation.source_info, "name_stack", ""))
+def _traced_under(equations: tuple[Any, ...]) -> TracedFrame | None:
+    """The stacks of equations that are each inside of the one before, as one; None for no frames.
 
-
-def constants(jaxpr: Any) -> list[Any]:
-    """The arrays that a program has inside of it: what it closed over."""
-    found = list(getattr(jaxpr, "consts", ()))
-    for equation in getattr(jaxpr, "jaxpr", jaxpr).eqns:
-        for part in _jaxprs_in(equation):
-            found += constants(part)
-    return found
-
-
-# --- The equations of one level of a program: where they were traced, and which levels are insi
-#
-# `jax.extend.core` has the types. A stack, a name stack and which parameters hold a body are
-# JAX's own. Where a release has a stack otherwise it is empty here, and no loop is found: none is
-# made up.
-
-
-CodeStack = tuple[tuple["CodeType", int], ...]
-"""Code and offset of each frame, the innermost first."""
-
-# What is a call and no more: its body could as well stand in its place. By their names: `jit` was
-# `pjit` up to 0.8, `checkpoint` is also called remat2.
-CALLS = frozenset(
-    {
-        "jit",
-        "pjit",
-        "closed_call",
-        "core_call",
-        "custom_jvp_call",
-        "custom_vjp_call",
-        "custom_vjp_call_jaxpr",
-        "custom_lin",
-        "checkpoint",
-        "remat2",
-        "remat",
-    }
-)
-
-
-def equations_in(jaxpr: Any) -> list[Any]:
-    """The equations of a level, in their order."""
-    return list(jaxpr.eqns)
-
-
-class Stacks:
-    """The stacks of a program's equations, each read once: a loop has few, and many equations.
-
-    It goes by the ids of objects of the program, which must be kept alive for as long as this is.
+    The stack of an equation may be JAX's alone: `vmap` makes some in a loop of its own.
     """
-
-    def __init__(self) -> None:
-        self._by_traceback: dict[int, CodeStack] = {}
-        self._by_frames: dict[tuple[int, ...], CodeStack] = {}
-
-    def of(self, equation: Any) -> CodeStack:
-        """The stack that it was traced under; of a backward pass, the one of its forward pass."""
-        traceback = getattr(equation.source_info, "traceback", None)
-        found = self._by_traceback.get(id(traceback))
-        if found is None:
-            found = self._by_traceback[id(traceback)] = self._read(traceback)
-        return found
-
-    def _read(self, traceback: Any) -> CodeStack:
-        try:
-            codes, offsets = traceback.raw_frames()
-        except (AttributeError, TypeError, ValueError):
-            return ()
-        key = (*map(id, codes), *offsets)
-        if key not in self._by_frames:
-            self._by_frames[key] = tuple(zip(codes, offsets, strict=True))
-        return self._by_frames[key]
+    frame = None
+    for equation in equations:
+        codes, offsets = _raw_frames(getattr(equation.source_info, "traceback", None))
+        for code, offset in zip(reversed(codes), reversed(offsets), strict=True):
+            frame = TracedFrame(code, offset, frame)
+    return frame
 
 
-def is_backward(equation: Any) -> bool:
-    """Whether it belongs to a backward pass."""
-    return "transpose(" in str(getattr(equation.source_info, "name_stack", ""))
-
-
-def open_jaxpr(value: Any) -> Any:
-    """The jaxpr in a parameter, without its constants; None for what is none."""
-    if isinstance(value, Jaxpr):  # since 0.12 it may have constants
-        return value
-    return value.jaxpr if isinstance(value, ClosedJaxpr) else None
-
-
-def inner_jaxprs(equation: Any) -> Iterator[Any]:
-    """The jaxprs in its parameters: a call's body, the branches of a condition."""
-    if "pallas" in equation.primitive.name:  # its kernel is no part of the program
-        return
-    for value in equation.params.values():
-        for part in value if isinstance(value, list | tuple) else (value,):
-            if (found := open_jaxpr(part)) is not None:
-                yield found
+# --- What equations do ----------------------------------------------------------------------------
 
 
 def is_literal(value: Any) -> bool:
-    """Whether an input is a number that was written into the equation."""
+    """Whether an input of an equation is a number that was written into it."""
     return isinstance(value, Literal)
 
 
+def has_effects(equation: Any) -> bool:
+    """Whether an equation does more than compute: it prints, or calls Python."""
+    return bool(equation.effects) or "callback" in equation.primitive.name
+
+
 def count(jaxpr: Any, counted: dict[int, int] | None = None) -> int:
-    """How many equations there are, with those in bodies; a call itself is none."""
+    """How many equations a jaxpr has, with those in bodies; a call itself is none."""
     counted = {} if counted is None else counted
     if id(jaxpr) not in counted:
         counted[id(jaxpr)] = sum(weight(equation, counted) for equation in jaxpr.eqns)
@@ -368,13 +337,13 @@ def count(jaxpr: Any, counted: dict[int, int] | None = None) -> int:
 
 
 def weight(equation: Any, counted: dict[int, int]) -> int:
-    """How many equations one stands for."""
+    """How many equations one stands for: itself, unless it is a call, and those in its bodies."""
     inside = sum(count(jaxpr, counted) for jaxpr in inner_jaxprs(equation))
     return inside + (equation.primitive.name not in CALLS)
 
 
-def evaluate(equation: Any, inputs: list[Any]) -> list[Any]:
-    """Do what an equation does, as JAX's own interpreter of jaxprs does it."""
+def eval_equation(equation: Any, inputs: list[Any]) -> list[Any]:
+    """Evaluate an equation, as JAX's own interpreter of jaxprs does."""
     found = equation.primitive.get_bind_params(equation.params)
     # Up to 0.9, with the functions that it is about apart.
     functions, parameters = found if isinstance(found, tuple) else ((), found)
@@ -384,7 +353,7 @@ def evaluate(equation: Any, inputs: list[Any]) -> list[Any]:
 
 
 def with_bodies(equation: Any, replaced: Callable[[Any], Any]) -> Any:
-    """An equation with other bodies; what has constants inside of it keeps them."""
+    """An equation with its closed bodies replaced; other bodies are kept."""
 
     def part(value: Any) -> Any:
         if isinstance(value, list | tuple):
@@ -403,8 +372,3 @@ def body_of(equation: Any) -> ClosedJaxpr:
         if isinstance(value, Jaxpr):
             return ClosedJaxpr(value, ())
     raise TypeError(f"{equation.primitive.name} has no body")
-
-
-def has_effects(equation: Any) -> bool:
-    """Whether it does more than compute: it prints, or calls Python."""
-    return bool(equation.effects) or "callback" in equation.primitive.name

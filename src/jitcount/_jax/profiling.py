@@ -1,12 +1,12 @@
 """What a profile needs of JAX: the program at each step, and XLA's own account of its time.
 
-No public interface hands out the jaxpr that is lowered, the module that is compiled, nor the
+No public interface hands out the jaxpr that is lowered, the module that is compiled, or the
 executable that was made: they are in frames. Where a release renames one, that part of a profile is
 missing, and the profile says so.
 
-`jax.profiler.start_trace` is public, but writes files into a folder; the session behind it gives
-bytes. A session of the program's own is left alone: the second one only finds out at its end that
-it was none.
+`jax.profiler.start_trace` is public, but writes files into a folder; the session behind it returns
+bytes. A session of the program's own is left alone: of two sessions, the second finds out only at
+its end that it recorded nothing.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ def lowered_jaxpr(frame: FrameType | None) -> Any:
 
 
 def lowered_text(frame: FrameType | None) -> str:
-    """What JAX has just lowered, as text with the places that it comes from."""
+    """The text of the program that JAX has just lowered, with the locations of its operations."""
     result = _local(frame, "_cached_lowering_to_hlo", "lowering_result")
     module = getattr(result, "module", None)
     return "" if module is None else _text(module)
 
 
 def carried_text(bytecode: bytes) -> str:
-    """The same of a program that came from another process."""
+    """The text of a lowered program that came from another process, with locations."""
     with _mlir.make_ir_context():
         return _text(ir.Module.parse(bytecode))
 
@@ -57,7 +57,7 @@ def _text(module: Any) -> str:
 
 
 def compiled_executable(frame: FrameType | None) -> Any:
-    """What XLA has just made; None where its frame is not as we know it."""
+    """The executable that XLA has just made; None where its frame is not as we know it."""
     return _local(frame, "_cached_compilation", "xla_executable")
 
 
@@ -70,22 +70,22 @@ def _local(frame: FrameType | None, function: str, name: str) -> Any:
 
 
 class Event(NamedTuple):
-    """What a thread of the compiler's did; times are in seconds, from the same moment on."""
+    """Something that a thread of the compiler's did, and when, in seconds from one start."""
 
     thread: str
     name: str
     start: float
     end: float
     module: str
-    """What it worked on, where the event says so."""
+    """The module of code that it worked on, if the event says so."""
 
 
 class NotWatchedError(Exception):
-    """Why there is nothing to say of XLA's time."""
+    """Nothing is known of XLA's time; the text says why."""
 
 
 def watch() -> Any:
-    """Begin to watch XLA; the result is for `watched`.
+    """Begin to record XLA's events; `watched` takes the session that this returns.
 
     Raises:
         NotWatchedError: this release has no such profiler.
@@ -101,7 +101,7 @@ def watch() -> Any:
         return _profiler.ProfilerSession(options)
 
 
-# With the packages that it is in: each is looked for.
+# The module that is imported, and the packages that it is in: each is looked up.
 _TRACES_OF_TENSORFLOW = (
     "tensorflow",
     "tensorflow.python",
@@ -112,10 +112,10 @@ _TRACES_OF_TENSORFLOW = (
 
 @contextlib.contextmanager
 def _no_tensorflow() -> Iterator[None]:
-    """Keep a session from importing TensorFlow, for a block.
+    """Keep profiler sessions from importing TensorFlow, for a block.
 
-    Up to 0.9 it does so to turn on TensorFlow's traces, which takes seconds, or complains on stderr
-    that there is none. It finds empty modules in its place.
+    Up to 0.9 they do so to turn on TensorFlow's traces, which takes seconds, or complain on stderr
+    that there is none. They find empty modules in its place.
     """
     missing = [name for name in _TRACES_OF_TENSORFLOW if name not in sys.modules]
     stand_ins = {name: types.ModuleType(name) for name in missing}
@@ -129,10 +129,10 @@ def _no_tensorflow() -> Iterator[None]:
 
 
 def watched(session: Any) -> bytes:
-    """End a session; what it has seen is for `events_in`.
+    """End a session, and return what it recorded, which `events_in` reads.
 
     Raises:
-        NotWatchedError: another session was there first.
+        NotWatchedError: another session was open already.
     """
     try:
         with _no_tensorflow():
@@ -144,7 +144,7 @@ def watched(session: Any) -> bytes:
 
 
 def events_in(data: bytes) -> list[Event]:
-    """Read what a session has seen."""
+    """Read the events that a session recorded."""
     _make_types(data)
     found = []
     for plane in ProfileData.from_serialized_xspace(data).planes:
@@ -159,15 +159,15 @@ def events_in(data: bytes) -> list[Event]:
 
 
 _iterators: list[Any] = []
-"""One of each type, for the life of the process."""
+"""One of each of the profiler's types, kept for the life of the process: see `_make_types`."""
 
 
 def _make_types(data: bytes) -> None:
-    """Let the types of the profiler's iterators be made with warnings off, and keep them.
+    """Have the types of the profiler's iterators made while warnings are off, and keep them.
 
-    Such a type is made when it is first met and goes with its last instance; on Python 3.12 it
-    warns that it has no ``__module__``. Where warnings are errors (``-W error``, many a pytest)
-    that ends the process, inside of jaxlib. While an iterator is kept, its type is not made again.
+    jaxlib makes such a type when it first needs it and drops it with its last instance; on Python
+    3.12 it warns that the type has no ``__module__``. Where warnings are errors (``-W error``, many
+    a pytest) that ends the process. While an iterator is kept, its type is not made again.
     """
     if _iterators:
         return
@@ -193,7 +193,7 @@ _SYMBOLS = 2
 def object_files(executable: Any, backend: Any = None) -> list[dict[str, int]]:
     """The functions in each file of machine code, with their sizes, in the order they were made.
 
-    XLA:CPU keeps them as ELF in the executable. On a system that has no ELF there are none.
+    XLA:CPU keeps them in the executable, as ELF. On a system without ELF there are none.
     """
     if hasattr(executable, "serialize"):
         content = bytes(executable.serialize())
@@ -209,7 +209,7 @@ def object_files(executable: Any, backend: Any = None) -> list[dict[str, int]]:
 
 
 def _functions(content: bytes, at: int) -> dict[str, int]:
-    """The functions in the table of symbols of an ELF file that begins there."""
+    """The functions in the table of symbols of an ELF file that begins at a position."""
     (table,) = struct.unpack_from("<Q", content, at + 0x28)
     size, count = struct.unpack_from("<HH", content, at + 0x3A)
     sections = [
@@ -233,6 +233,6 @@ def _functions(content: bytes, at: int) -> dict[str, int]:
 
 
 def optimised_text(executable: Any) -> str:
-    """The program as its compiler made it, without large constants; empty where it is not told."""
+    """The text of an optimised program, without large constants; empty where there is none."""
     modules = executable.hlo_modules()
     return str(modules[0].to_string()) if modules else ""

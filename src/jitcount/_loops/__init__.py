@@ -1,1 +1,1 @@
-"""Loops of Python that left the same operations again and again: found, and made into a scan."""
+"""Loops of Python that were unrolled into a program: found, and made into a `jax.lax.scan`."""

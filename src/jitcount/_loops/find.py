@@ -1,4 +1,8 @@
-"""Loops of Python that were unrolled into a program: one copy of its operations for each turn."""
+"""Finds loops of Python that were unrolled into a program: one copy of their body per iteration.
+
+A copy of a body repeats in the equations of a jaxpr (`repeats`), and the code of the frames that
+its equations were traced under says which loop made it.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from jitcount._jax.jaxprs import line_at
 from jitcount._jax.origin import JAX_DIRECTORIES
 from jitcount._loops.repeats import Repeat, Step, find_repeats
 from jitcount._loops.result import Loop
@@ -20,10 +25,10 @@ if TYPE_CHECKING:
     from types import CodeType
 
     from jitcount._jax.jaxprs import CodeStack
-    from jitcount._loops.sketch import Mark, Sketch
+    from jitcount._loops.sketch import EquationSketch, JaxprSketch
 
 # A scan has about so many operations of its own: two copies must save more. A library's loop must
-# save more still: it also goes over a handful of arrays that happen to be of one shape, as
+# save more still: it may go over a handful of arrays that happen to have one shape, as
 # `jax.tree.map` does.
 _OF_A_SCAN = 8
 _OF_A_LIBRARY = 2 * _OF_A_SCAN
@@ -33,63 +38,63 @@ _COMPREHENSION = re.compile(r"(\.<locals>)?\.<(listcomp|dictcomp|setcomp|genexpr
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundLoop:
     """A loop, and where in the program it is."""
 
-    level: Level
+    level: JaxprLevel
     repeat: Repeat
     call_site: CallSite
-    turns: int
-    """Of the loop: its first or last one may lack some of the operations of the others."""
+    iterations: int
+    """How often the loop ran; its first or last iteration may lack operations of the others."""
 
     operations: int
     is_backward: bool
 
     @property
     def size(self) -> int:
-        """How many operations it has in all."""
-        return self.turns * self.operations
+        """How many operations it has in all iterations."""
+        return self.iterations * self.operations
 
 
-def find_loops(closed_jaxpr: Any) -> tuple[Loop, ...]:
-    """The unrolled loops of a program, the largest first.
+def find_loops(closed_jaxpr: Any) -> list[FoundLoop]:
+    """The unrolled loops of a program, with the jaxprs that they are in."""
+    return find_loops_in(sketches_of(closed_jaxpr, keep=True))
 
-    A loop's backward pass stands beside it; one that is alone is a loop as any other.
+
+def find_loops_in(sketches: Iterable[JaxprSketch]) -> list[FoundLoop]:
+    """The unrolled loops of a program of which only sketches are left."""
+    return [found for sketch in sketches for found in _loops_in(JaxprLevel(sketch))]
+
+
+def by_line(found: list[FoundLoop]) -> list[tuple[Loop, list[FoundLoop]]]:
+    """The loops as users see them, the largest first, each with all that was found of it.
+
+    A loop's backward pass belongs to it; a backward pass alone is a loop like any other.
     """
-    return tuple(loop for loop, _ in with_places(find(closed_jaxpr)))
-
-
-def with_places(found: list[Found]) -> list[tuple[Loop, list[Found]]]:
-    """The loops as they are shown, each with all that was found of it."""
-    groups: dict[CallSite, list[Found]] = {}
+    groups: dict[CallSite, list[FoundLoop]] = {}
     for each in sorted(found, key=lambda each: (each.is_backward, -each.size)):
         groups.setdefault(each.call_site, []).append(each)
-    loops: list[tuple[Loop, list[Found]]] = []
+    loops: list[tuple[Loop, list[FoundLoop]]] = []
     for site, group in groups.items():
         forward = [each for each in group if not each.is_backward]
         backward = [each for each in group if each.is_backward]
-        # Of the same turns, the largest: a first turn of a loop around it has less.
-        shown = {each.turns: each for each in reversed(forward or backward)}
-        for turns, largest in reversed(shown.items()):
-            beside = backward[0] if forward and backward and not loops_at(loops, site) else None
+        # Of as many iterations, the largest: a first iteration of a loop around it has less.
+        largest = {each.iterations: each for each in reversed(forward or backward)}
+        for number, each in enumerate(reversed(largest.values())):
+            beside = backward[0] if forward and backward and not number else None
             loop = Loop(
                 call_site=site,
-                copies=turns,
-                operations=largest.operations,
-                backward=None if beside is None else (beside.turns, beside.operations),
+                copies=each.iterations,
+                operations=each.operations,
+                backward=None if beside is None else (beside.iterations, beside.operations),
             )
-            loops.append((loop, [largest, *filter(None, [beside])]))
+            loops.append((loop, [each, *filter(None, [beside])]))
     return sorted(loops, key=lambda each: -each[1][0].size)
 
 
-def loops_at(loops: list[tuple[Loop, list[Found]]], site: CallSite) -> bool:
-    """Whether a line has a loop already: the backward pass is the larger one's."""
-    return any(loop.call_site == site for loop, _ in loops)
-
-
-def outermost(found: Sequence[Found]) -> list[Found]:
-    """Those that are not inside of another one at the same level: all can be rolled up at once."""
-    kept: list[Found] = []
+def outermost(found: Sequence[FoundLoop]) -> list[FoundLoop]:
+    """The loops that are inside of no other one at their level: all can be scans at once."""
+    kept: list[FoundLoop] = []
     for each in sorted(found, key=lambda each: each.repeat.start - each.repeat.end):
         if all(
             each.level is not other.level
@@ -101,17 +106,7 @@ def outermost(found: Sequence[Found]) -> list[Found]:
     return kept
 
 
-def find(closed_jaxpr: Any) -> list[Found]:
-    """The loops of a program, and where they are."""
-    return search(sketches_of(closed_jaxpr, keep=True))
-
-
-def search(sketches: Iterable[Sketch]) -> list[Found]:
-    """The loops of a program of which only a sketch is left."""
-    return [found for sketch in sketches for found in _loops_in(Level(sketch))]
-
-
-def _loops_in(level: Level) -> Iterator[Found]:
+def _loops_in(level: JaxprLevel) -> Iterator[FoundLoop]:
     sites: dict[tuple[int, int], CallSite] = {}
 
     def accept(repeat: Repeat) -> bool:
@@ -126,13 +121,13 @@ def _loops_in(level: Level) -> Iterator[Found]:
         return True
 
     for repeat in find_repeats(level.steps, accept):
-        yield Found(
+        yield FoundLoop(
             level,
             repeat,
             sites[repeat.start, repeat.period],
-            level.turns(repeat),
+            level.iterations(repeat),
             level.operations(repeat),
-            level.sketch.is_backward or all(mark.is_backward for mark in level.body(repeat)),
+            level.sketch.is_backward or all(each.is_backward for each in level.body(repeat)),
         )
 
 
@@ -147,7 +142,7 @@ def _is_worth_it(loop: PythonLoop, copies: int, operations: int) -> bool:
 
 
 def _site_of(loop: PythonLoop) -> CallSite:
-    """The loop's line where it is the user's; else the line of the user's that led to it."""
+    """The line of a loop of the user's; of another's, the user's line that led to it."""
     own = loop.stack[0][0]
     for code, offset in loop.stack:
         if owner_of(code.co_filename) == "user":
@@ -157,39 +152,38 @@ def _site_of(loop: PythonLoop) -> CallSite:
 
 
 def _named(code: CodeType) -> str:
-    """The function that code is in: up to Python 3.11 a comprehension has a name of its own."""
+    """The name of code's function: up to Python 3.11 a comprehension has a name of its own."""
     return _COMPREHENSION.sub("", code.co_qualname)
 
 
-# --- A level of a program, as steps in which repeats can be looked for, and what else is a loop
+# --- A level of a program -------------------------------------------------------------------------
 
-
-# Of a body that comes from one place: so many copies are a loop, where each follows from the one
-# before, and so many where none does.
+# If a body comes from one place, so many copies are a loop where each takes what the one before
+# made, and so many where none does.
 _FEW = 3
 _SOME = 4
 
 
-class Level:
-    """The equations of one jaxpr."""
+class JaxprLevel:
+    """The equations of one jaxpr as steps, in which repeats are looked for."""
 
-    def __init__(self, sketch: Sketch) -> None:
+    def __init__(self, sketch: JaxprSketch) -> None:
         self.sketch = sketch
-        self._marks = sketch.marks
-        self._keys = Keys()
+        self._equations = sketch.equations
+        self._keys = _StackKeys()
         self._places: dict[int, tuple[object, ...]] = {}
         self.steps = list(self._steps())
 
-    def body(self, repeat: Repeat) -> list[Mark]:
-        """The equations of one copy, the first."""
-        return self._marks[repeat.start : repeat.start + repeat.period]
+    def body(self, repeat: Repeat) -> list[EquationSketch]:
+        """The equations of the first copy of a repeat."""
+        return self._equations[repeat.start : repeat.start + repeat.period]
 
     def stack_at(self, number: int) -> CodeStack:
-        """The stack of an equation, from the function of this level on.
+        """The stack of an equation, from the function of this level inward.
 
-        Up to 0.9 JAX keeps what is around that too: a loop that calls the program is none of it.
+        Up to 0.9 JAX keeps the frames around that too: a loop that calls the program is not in it.
         """
-        stack, traced = self._marks[number].stack, self.sketch.source
+        stack, traced = self._equations[number].stack, self.sketch.source
         if traced is None:
             return stack
         for depth in range(len(stack) - 1, -1, -1):
@@ -199,16 +193,16 @@ class Level:
         return stack
 
     def operations(self, repeat: Repeat) -> int:
-        """How many operations a copy has, with those in bodies of its own."""
-        return sum(mark.kind.operations for mark in self.body(repeat))
+        """How many operations a copy of a repeat has, with those in bodies of its own."""
+        return sum(each.kind.operations for each in self.body(repeat))
 
     def is_a_loop(self, repeat: Repeat) -> bool:
-        """Whether it computes, and not the same thing again and again.
+        """Whether a repeat computes, and not the same thing again and again.
 
-        Where all of a body comes from one place, few copies that do not follow from each other may
-        as well be what a transformation made of one operation: two products of a derivative.
+        If all of a body comes from one place, a few copies that do not depend on each other may
+        also be what a transformation made of one operation: two products of a derivative.
         """
-        if not any(mark.kind.computes for mark in self.body(repeat)):
+        if not any(each.kind.computes for each in self.body(repeat)):
             return False
         second = repeat.start + repeat.period
         follows, changes = False, False
@@ -221,11 +215,11 @@ class Level:
             return changes
         return changes and len(set(map(self._place, self.body(repeat)))) > 1
 
-    def turns(self, repeat: Repeat) -> int:
-        """How often the loop was gone through.
+    def iterations(self, repeat: Repeat) -> int:
+        """How often a loop ran.
 
-        The first turn or the last may have less than the others: of a gradient, nothing for what
-        the first layer is given. It still is one, unless what it has is of another shape.
+        The first iteration or the last may have less than the others: in a gradient, nothing for
+        the input of the first layer. It counts all the same, unless its shapes are others.
         """
         copy = range(repeat.start, repeat.start + repeat.period)
         symbols = Counter(self.steps[at].symbol for at in copy)
@@ -234,92 +228,92 @@ class Level:
         after = range(repeat.end, min(repeat.end + repeat.period, last))
         sides = [self._shared(side, repeat) for side in (before, after)]
         parts = [Counter(x for x in side or () if x in symbols) for side in sides]
-        # The copies need not begin where a turn does: then the two ends are parts of one.
+        # The copies need not begin where an iteration does: then both ends are parts of one.
         is_one = parts[0] + parts[1] <= symbols
-        if None in sides and is_one:  # one that is of another shape
+        if None in sides and is_one:  # its shapes are others
             return repeat.copies
         return repeat.copies + (any(parts) if is_one else sum(map(bool, parts)))
 
     def _shared(self, side: Iterable[int], repeat: Repeat) -> list[int] | None:
-        """The symbols of the equations beside a repeat that come from the same places.
+        """The symbols of the equations beside a repeat that come from the places of its body.
 
-        None where they are not of the same shapes.
+        None where their shapes are others.
         """
         body = self.body(repeat)
         places = set(map(self._place, body))
-        shapes = {shape for mark in body for shape in mark.kind.shapes}
-        turn = [at for at in side if self._place(self._marks[at]) in places]
-        is_alike = all(shapes.issuperset(self._marks[at].kind.shapes) for at in turn)
-        return [self.steps[at].symbol for at in turn] if is_alike else None
+        shapes = {shape for each in body for shape in each.kind.shapes}
+        found = [at for at in side if self._place(self._equations[at]) in places]
+        is_alike = all(shapes.issuperset(self._equations[at].kind.shapes) for at in found)
+        return [self.steps[at].symbol for at in found] if is_alike else None
 
-    def _place(self, mark: Mark) -> tuple[object, ...]:
-        """Where it was traced, for comparison; equations of the same stack share it."""
-        if id(mark.stack) not in self._places:
-            self._places[id(mark.stack)] = self._keys.of(mark.stack)
-        return self._places[id(mark.stack)]
+    def _place(self, equation: EquationSketch) -> tuple[object, ...]:
+        """Where an equation was traced, for comparison; equations of one stack share it."""
+        stack = equation.stack
+        if id(stack) not in self._places:
+            self._places[id(stack)] = self._keys.key_of(stack)
+        return self._places[id(stack)]
 
     def _steps(self) -> Iterator[Step]:
-        """The equations as steps; the stack is read of those that are not alone of their kind."""
-        how_many = Counter(mark.kind.number for mark in self._marks)
+        """The equations as steps; stacks are compared only of kinds that occur more than once."""
+        how_many = Counter(each.kind.number for each in self._equations)
         symbols: dict[object, int] = {}
-        for mark in self._marks:
-            place = self._place(mark) if how_many[mark.kind.number] > 1 else ()
-            symbol = symbols.setdefault((mark.kind.number, place), len(symbols))
-            yield Step(symbol, mark.inputs)
+        for each in self._equations:
+            place = self._place(each) if how_many[each.kind.number] > 1 else ()
+            symbol = symbols.setdefault((each.kind.number, place), len(symbols))
+            yield Step(symbol, each.inputs)
 
 
-# --- Which loop of Python made copies of an equation: found in the code of the frames of its st
+# --- The loop of Python that made copies of an equation -------------------------------------------
 #
 # Copies were traced under the same stack: the same instruction of the same code, in every frame. So
-# one of these instructions stands in a loop, or calls what loops, or calls itself. Copies that have
-# no such frame were made by JAX, as those that a transformation makes of one equation.
+# one of these instructions is in a loop, or calls something that loops, or calls itself. Copies
+# without such a frame were made by JAX, like those that a transformation makes of one equation.
 
-
-# Functions in C that call a function again and again: their frames are not on the stack. Those of
-# the first set are known by their names alone, those of the second as an attribute of a module.
+# Functions in C that call a function again and again, and have no frame on the stack. Those of the
+# first set are recognised by their names alone, those of the second as attributes of a module.
 _BUILTINS = frozenset({"map", "sum", "reduce", "accumulate", "starmap"})
 _OF_MODULES = frozenset({"reduce", "accumulate", "starmap"})
 _MODULES = frozenset({"functools", "itertools"})
 
-# Of JAX, but written with its public names, as a library is.
+# Packages in JAX's directory that use its public names, as a library does.
 _LIBRARIES_OF_JAX = ("example_libraries", "experimental")
 
 
 @dataclass(frozen=True, slots=True)
 class PythonLoop:
-    """A loop in a function."""
+    """A loop in a function of Python's."""
 
     stack: CodeStack
-    """From the frame that has the loop outward."""
+    """The frame that has the loop, and those outside of it."""
 
     line: int
-    """Where the loop begins: of a `for`, its own line."""
+    """The line that the loop begins at: that of a `for`."""
 
 
-class Keys:
-    """Stacks, for comparison; they must be kept alive for as long as this is."""
+class _StackKeys:
+    """Makes stacks comparable; they are cached by their ids, so they must outlive this."""
 
     def __init__(self) -> None:
         self._places: dict[tuple[int, int], object] = {}
         self._positions: dict[int, list[tuple[int | None, ...]]] = {}
 
-    def of(self, stack: CodeStack) -> tuple[object, ...]:
-        """The places of its frames; of a function that has called itself, the innermost."""
+    def key_of(self, stack: CodeStack) -> tuple[object, ...]:
+        """The places of a stack's frames; of a function that called itself, the innermost."""
         innermost = {id(code): (code, offset) for code, offset in reversed(stack)}
         return tuple(self._place(code, offset) for code, offset in innermost.values())
 
     def _place(self, code: CodeType, offset: int) -> object:
-        """Where in the source an instruction stands.
+        """Where in the source an instruction of Python's is.
 
-        Not its offset: up to Python 3.11 a call is two instructions, and which of them makes it
-        changes when Python has adapted the code to what it calls.
+        Its offset will not do: up to Python 3.11 a call is two instructions, and which of them
+        makes it changes when Python has adapted the code to what it calls.
         """
         key = id(code), offset
         if (place := self._places.get(key)) is None:
             if id(code) not in self._positions:
                 self._positions[id(code)] = list(code.co_positions())
             position = self._positions[id(code)][offset // 2]
-            has_columns = position[2] is not None  # else Python was told not to keep them
+            has_columns = position[2] is not None  # Python can be told not to keep them
             place = self._places[key] = id(code), position if has_columns else offset
         return place
 
@@ -330,16 +324,16 @@ def loop_of(stacks: Sequence[CodeStack], next_stack: CodeStack) -> PythonLoop | 
     None where there is none, and for a loop inside of JAX, which a user could not write otherwise.
 
     Args:
-        stacks: those of one copy.
-        next_stack: that of the first equation of the next one.
+        stacks: the stacks of the equations of one copy.
+        next_stack: the stack of the first equation of the next copy.
     """
     found, is_jaxs = None, True
-    for depth, code, offsets in _shared(stacks):
+    for depth, code, offsets in _shared_frames(stacks):
         if line := _line_of_loop(code, offsets) or _line_of_call(code, offsets):
             found = PythonLoop(stacks[0][len(stacks[0]) - 1 - depth :], line)
             is_jaxs = is_of_jax(code)
         elif not is_of_jax(code):
-            is_jaxs = False  # a function of the user's that JAX calls in its loop: of a tree_map
+            is_jaxs = False  # a function of the user's that JAX calls in a loop, as `tree_map` does
     return _recursion(stacks[0], next_stack) or (None if is_jaxs else found)
 
 
@@ -351,8 +345,8 @@ def is_of_jax(code: CodeType) -> bool:
     return False
 
 
-def _shared(stacks: Sequence[CodeStack]) -> Iterator[tuple[int, CodeType, list[int]]]:
-    """The frames that all stacks have, from the outermost on; in the last they may be apart."""
+def _shared_frames(stacks: Sequence[CodeStack]) -> Iterator[tuple[int, CodeType, list[int]]]:
+    """The frames that all stacks share, the outermost first; offsets may differ in the last."""
     for depth, frames in enumerate(zip(*(reversed(stack) for stack in stacks), strict=False)):
         code = frames[0][0]
         if any(other is not code for other, _ in frames):
@@ -364,7 +358,7 @@ def _shared(stacks: Sequence[CodeStack]) -> Iterator[tuple[int, CodeType, list[i
 
 
 def _line_of_loop(code: CodeType, offsets: list[int]) -> int:
-    """The first line of the innermost loop of a function that has all offsets in it; 0 for none."""
+    """The first line of a function's innermost loop around all of these offsets; 0 for none."""
     around = [
         (last - first, line)
         for first, last, line in _loops_of_code(code)
@@ -375,7 +369,7 @@ def _line_of_loop(code: CodeType, offsets: list[int]) -> int:
 
 @functools.lru_cache(maxsize=4096)
 def _loops_of_code(code: CodeType) -> tuple[tuple[int, int, int], ...]:
-    """The loops of a function: the first and the last offset, and the line that each begins at."""
+    """The first and the last offset of each loop of a function, and the line it begins at."""
     found = []
     for first, last in _jumps_back(code):
         lines = (line for start, end, line in code.co_lines() if start <= last and end > first)
@@ -384,7 +378,7 @@ def _loops_of_code(code: CodeType) -> tuple[tuple[int, int, int], ...]:
 
 
 def _jumps_back(code: CodeType) -> Iterator[tuple[int, int]]:
-    """From where to where a function jumps back; but not out of an `except` or a `with`."""
+    """The offsets between which a function jumps back, except out of an `except` or a `with`."""
     instructions = list(dis.get_instructions(code))
     names = {each.offset: each.opname for each in instructions}
     for at, each in enumerate(instructions):
@@ -396,7 +390,7 @@ def _jumps_back(code: CodeType) -> Iterator[tuple[int, int]]:
 
 
 def _line_of_call(code: CodeType, offsets: list[int]) -> int:
-    """The line of a call, where the function uses `map` or the like; 0 where it does not."""
+    """The line of a call in a function that uses `map` or the like; 0 in any other."""
     if len(offsets) > 1 or is_of_jax(code) or not _calls_again(code):
         return 0
     return line_at(code, offsets[0])
@@ -414,7 +408,7 @@ def _calls_again(code: CodeType) -> bool:
 
 
 def _recursion(stack: CodeStack, next_stack: CodeStack) -> PythonLoop | None:
-    """A function that called itself once more for the next copy."""
+    """The function that called itself once more for the next copy, if there is one."""
     if len(stack) == len(next_stack):
         return None
     longer, shorter = sorted((stack, next_stack), key=len, reverse=True)
@@ -424,9 +418,3 @@ def _recursion(stack: CodeStack, next_stack: CodeStack) -> PythonLoop | None:
         if more[code, offset] > 0 and not is_of_jax(code):
             return PythonLoop(longer[depth:], line_at(code, offset))
     return None
-
-
-def line_at(code: CodeType, offset: int) -> int:
-    """The line of an instruction."""
-    lines = (line for start, end, line in code.co_lines() if start <= offset < end)
-    return next(lines, None) or code.co_firstlineno

@@ -1,8 +1,7 @@
-"""Tandem repeats: the same symbols, several times in a row, each copy fed as the one before.
+"""Finds tandem repeats: equal symbols several times in a row, through which data goes as in a loop.
 
-This knows nothing of JAX. A step has a symbol and inputs. A repeat is a loop's only if the data
-goes through it as through a loop: what a copy takes comes from the same place in itself, from the
-same place in a copy before, or from outside of the repeat.
+This knows nothing of JAX. A step has a symbol and inputs. Each input of a copy comes from the same
+place in that copy, from the same place in a copy before, or from outside of the repeat.
 """
 
 from __future__ import annotations
@@ -19,10 +18,10 @@ if TYPE_CHECKING:
 
 OUTSIDE = -1
 
-# So many symbols are compared at most, over all periods: of very long programs, the short periods.
+# How many symbols are compared, over all periods: in very long programs only short periods.
 _COMPARISONS = 1_000_000_000
 
-# And so many steps are looked at closely, in a second or two: what saves most comes first.
+# How many steps are looked at closely, which takes a second or two: what saves most comes first.
 _STEPS = 1_000_000
 
 
@@ -30,10 +29,10 @@ class Input(NamedTuple):
     """One input of a step."""
 
     step: int
-    """The step that makes it, or OUTSIDE: an argument, a constant, a number written there."""
+    """The step that makes it, or OUTSIDE for an argument, a constant, or a number written there."""
 
     which: object
-    """Which of that step's outputs; of what is outside, what it is."""
+    """Which of that step's outputs it is; from outside, something that identifies it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,23 +45,23 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """So many copies of so many steps."""
+    """A run of `copies` copies of `period` steps each."""
 
     start: int
     period: int
     copies: int
     within: tuple[int, int]
-    """Where to look for turns of the loop that are no whole copies."""
+    """The steps among which to look for iterations that are no whole copies."""
 
     @property
     def end(self) -> int:
-        """The first step after it."""
+        """The first step after the repeat."""
         return self.start + self.period * self.copies
 
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """Steps each of which is as the one a period later; the last copy may be cut short."""
+    """Steps with the symbols of those a period later; the last copy may be cut short."""
 
     start: int
     end: int
@@ -73,7 +72,7 @@ class _Run:
         return (self.end - self.start) // self.period
 
     def order(self) -> tuple[int, int, int]:
-        """What saves most steps comes first, then the shorter period."""
+        """A sort key: what saves most steps comes first, then the shorter period."""
         return -self.period * (self.copies - 1), self.period, self.start
 
 
@@ -84,7 +83,7 @@ def find_repeats(steps: Sequence[Step], accept: Callable[[Repeat], bool]) -> lis
 
     Args:
         steps: the program.
-        accept: what else must hold of a repeat.
+        accept: whether a repeat is wanted.
     """
     found: list[Repeat] = []
     for repeat in _outermost(steps, 0, len(steps), accept):
@@ -95,7 +94,7 @@ def find_repeats(steps: Sequence[Step], accept: Callable[[Repeat], bool]) -> lis
 def _inside(
     steps: Sequence[Step], repeat: Repeat, accept: Callable[[Repeat], bool]
 ) -> Iterator[Repeat]:
-    """What repeats in one copy, the second: the first may begin otherwise."""
+    """The repeats inside of the second copy: the first may begin otherwise."""
     start = repeat.start + repeat.period
     for inner in _outermost(steps, start, start + repeat.period, accept):
         yield inner
@@ -136,7 +135,7 @@ def _outermost(
 
 
 def _room(repeat: Repeat, others: list[Repeat]) -> tuple[int, int]:
-    """How far a turn that is no copy may reach: to the next loop with a longer body."""
+    """How far an iteration that is no whole copy may reach: to the next loop with a longer body."""
     larger = [each for each in others if each.period > repeat.period]
     first, last = repeat.within
     before = max((each.end for each in larger if each.end <= repeat.start), default=first)
@@ -145,7 +144,7 @@ def _room(repeat: Repeat, others: list[Repeat]) -> tuple[int, int]:
 
 
 def _runs(symbols: np.ndarray, offset: int) -> Iterator[_Run]:
-    """All runs of two copies and more."""
+    """All runs of two or more copies."""
     length = len(symbols)
     longest = min(length // 2, _COMPARISONS // max(length, 1))
     for period in range(1, longest + 1):
@@ -159,7 +158,7 @@ def _runs(symbols: np.ndarray, offset: int) -> Iterator[_Run]:
 
 
 def _fed_alike(steps: Sequence[Step], run: _Run) -> _Run:
-    """The part of a run, from its start on, through which the data goes as through a loop."""
+    """The part of a run, from its start on, through which data goes as through a loop."""
     for at in range(run.start, run.end - run.period):
         pairs = zip(steps[at].inputs, steps[at + run.period].inputs, strict=True)
         if not all(_is_alike(one, next_one, run) for one, next_one in pairs):
@@ -168,17 +167,17 @@ def _fed_alike(steps: Sequence[Step], run: _Run) -> _Run:
 
 
 def _is_alike(one: Input, next_one: Input, run: _Run) -> bool:
-    """Whether an input, and the one of the next copy, come from the same place in their copies."""
+    """Whether an input and that of the next copy come from the same place in their copies."""
     if next_one.step < run.start:
         return one.step < run.start
     before = next_one.step - run.period
-    if one.step < run.start:  # a first copy, which takes what a loop begins with
+    if one.step < run.start:  # a first copy, which takes what the loop begins with
         return before < run.start
     return one.step == before and one.which == next_one.which
 
 
 def _aligned(steps: Sequence[Step], run: _Run) -> int:
-    """Where a loop best begins that has some steps to spare.
+    """Where a loop with some steps to spare best begins.
 
     Not inside of a loop of its body; apart from that, where the fewest values are carried.
     """
@@ -196,7 +195,7 @@ def _aligned(steps: Sequence[Step], run: _Run) -> int:
 
 
 def _carried(steps: Sequence[Step], run: _Run) -> np.ndarray:
-    """Of what the last copies but one make, how much is used on the other side of each step."""
+    """For each step, how many values of the last copy but one are made before and used after it."""
     first = run.start + (run.copies - 2) * run.period
     last_use: dict[tuple[int, object], int] = {}
     for at in range(first, run.end):

@@ -7,53 +7,53 @@ from jitcount._stored import Stored
 
 
 class Measured(Stored, frozen=True):
-    """A loop for one compiler, as it is and as a scan."""
+    """How long one compiler took for a program with a loop as it is, and with it as a scan."""
 
     compiler: str
     """``"cpu"``, or a target's name."""
 
     unrolled_s: float = 0.0
-    """Seconds of the processor that its compiler took for the program as it is."""
+    """Processor seconds that the compiler took for the program as it is."""
 
     scan_s: float = 0.0
-    """The same, with this loop as a `jax.lax.scan`."""
+    """Processor seconds with this loop as a `jax.lax.scan`."""
 
     stacked_s: float | None = None
-    """The same, with the arguments that the scan stacks stacked before the program is called."""
+    """Processor seconds with the scan's arguments stacked before the program is called."""
 
     error: str = ""
-    """Why there is no figure."""
+    """Why there are no figures."""
 
 
 class AsScan(Stored, frozen=True):
-    """What came of it when a loop was rolled up into a `jax.lax.scan`, or all of a program's."""
+    """What was measured with a loop, or all loops of a program, as a `jax.lax.scan`."""
 
     measured: tuple[Measured, ...] = ()
     values: str = ""
-    """How its results compare: ``"the same bits"``, ``"within rounding"``."""
+    """How the results compare: ``"the same bits"``, ``"within rounding"``."""
 
     loops: int = 1
-    """How many were rolled up at once."""
+    """How many loops were made into scans at once."""
 
     stacked: tuple[int, ...] = ()
-    """How many arguments each array holds that was stacked beforehand."""
+    """For each array that was stacked beforehand, how many arguments it holds."""
 
     reason: str = ""
-    """Why it was not rolled up, or its figures are not to be used."""
+    """Why there is no scan, or its figures are not to be used."""
 
 
 class Loop(Stored, frozen=True):
-    """A loop that was unrolled: the same operations, again and again."""
+    """A loop of Python that was unrolled: the same operations, again and again."""
 
     call_site: CallSite
     copies: int
-    """How often they are there."""
+    """How often the program has these operations."""
 
     operations: int
-    """How many they are, in one copy."""
+    """How many operations one copy has."""
 
     backward: tuple[int, int] | None = None
-    """Copies and operations of its backward pass, where that was found too."""
+    """Copies and operations of its backward pass, if that was found too."""
 
     as_scan: AsScan | None = None
-    """With ``--what-if``, what a scan would change."""
+    """With ``--what-if``, what it would cost as a scan."""

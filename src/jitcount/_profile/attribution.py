@@ -1,7 +1,8 @@
-"""From what was found of a compile to its profile: by line, most first, and nothing lost."""
+"""Makes a compile's profile of what was found of it: by line and phase, with no time lost."""
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -22,15 +23,15 @@ if TYPE_CHECKING:
     from jitcount._hlo.mlir import Lowered
     from jitcount._observe.call_site import CallSite
     from jitcount._profile.compiler_events import Account
-    from jitcount._profile.optimised import Optimised
+    from jitcount._profile.optimised import OptimisedProgram
 
-# Of passes, those that are worth a row.
+# The share of XLA's time from which on a pass is worth a row.
 _WORTH_A_ROW = 0.02
 
 _FROM_DISK = "it came from the persistent cache: XLA compiled nothing"
 
 
-def profile_of(  # noqa: PLR0913 (keywords, each of its own)
+def profile_of(  # noqa: PLR0913 (keywords)
     draft: object,
     *,
     trace_s: float,
@@ -39,10 +40,10 @@ def profile_of(  # noqa: PLR0913 (keywords, each of its own)
     call_site: CallSite = UNKNOWN_SITE,
     from_disk: bool = False,
 ) -> Profile | None:
-    """Write out what was found; None where nothing was.
+    """The profile of a compile, from its draft; None where it has none.
 
-    Where a library jits its own function, no line of the user's is inside of the program: then it
-    is the line that called, `call_site`.
+    If a library jits its own function, no line of the user's is inside of the program: the line
+    that called it, `call_site`, takes its place.
     """
     if not isinstance(draft, Draft) or not draft.is_complete:  # a guard asks before XLA begins
         return None
@@ -59,7 +60,7 @@ def profile_of(  # noqa: PLR0913 (keywords, each of its own)
 
 
 def _with_call_site(draft: Draft, call_site: CallSite) -> Draft:
-    """A draft in which what has only a library's line has the user's, too."""
+    """A draft in which what has only a library's line has the line that called, too."""
 
     def placed(origin: Origin) -> Origin:
         site = origin.sites.user
@@ -78,8 +79,8 @@ def _with_call_site(draft: Draft, call_site: CallSite) -> Draft:
     return replace(draft, **changed)
 
 
-def seconds_by_origin(account: Account, program: Optimised) -> dict[Origin, float]:
-    """The time of each unit of code, shared among the places that it comes from."""
+def seconds_by_origin(account: Account, program: OptimisedProgram) -> dict[Origin, float]:
+    """The time of the compiler's units of code, shared among the origins of each."""
     found: dict[Origin, float] = {}
     for unit, seconds in zip(account.units, wall_seconds(account.units), strict=True):
         origins = program.origins_of(unit.name)
@@ -91,13 +92,12 @@ def seconds_by_origin(account: Account, program: Optimised) -> dict[Origin, floa
 
 # --- Lines ----------------------------------------------------------------------------------------
 
-# How much a figure says of what a line calls: what a stack says comes before what an instruction is
-# called, and a sample of the trace may have met whatever JAX does besides.
+# How much a figure says about what a line calls: a stack says more than an instruction's name, and
+# a sample of the trace may have met whatever else JAX does.
 _SAYS = {"jaxpr_operations": 1000.0, "trace_s": 1e-3}
 
-# What is summed up for a line, and in which field it is kept.
+# The fields of a line that are summed up for it.
 _FIGURES = ("trace_s", "compile_s", "jaxpr_operations", "operations", "optimised_operations")
-
 
 Figures = dict[str, float]
 
@@ -137,7 +137,7 @@ def _lines(draft: Draft, trace_s: float, compile_s: float) -> tuple[Line, ...]:
 
 
 def _with_shares(lines: tuple[Line, ...], lower_s: float) -> tuple[Line, ...]:
-    """Say of each line what it has of the time that is spent on the program as a whole."""
+    """Lines with their shares of the time that is spent on the program as a whole."""
     counts: list[int] = [line.operations for line in lines]
     whole = sum(counts)
     rest = lower_s + sum(line.compile_s for line in lines if not line.is_attributed)
@@ -154,7 +154,7 @@ def _add(row: _Row, name: str, origin: Origin, figure: float) -> None:
     _raise(row.figures, name, figure)
     if origin.calls:
         _raise(row.calls, origin.calls, figure * _SAYS.get(name, 1.0))
-    for part in filter(None, (origin.copy, str(origin.sites.via))):
+    for part in filter(None, (origin.transform, str(origin.sites.via))):
         _raise(row.parts.setdefault(part, {}), name, figure)
 
 
@@ -184,7 +184,7 @@ def _cost(line: Line) -> tuple[float, int]:
 
 
 def _no_more_than(seconds: Mapping[Origin, float], limit: float) -> dict[Origin, float]:
-    """Scaled down where clocks differ: lines take no longer than their phase."""
+    """Seconds, scaled down if their sum exceeds that of their phase: clocks differ."""
     whole = sum(seconds.values())
     scale = limit / whole if whole > limit else 1.0
     return {origin: each * scale for origin, each in seconds.items()}
@@ -214,16 +214,15 @@ def _phases(
     )
 
 
-# --- Arrays that a program has inside of it, and the time that XLA takes to compute with them -----
+# --- Large constants ------------------------------------------------------------------------------
 #
-# What a function closes over becomes part of the program. XLA computes beforehand what follows from
-# constants alone: with large ones that takes long, and is done for each compile anew.
-
+# What a function closes over becomes part of the program. XLA computes what follows from constants
+# alone when it compiles: with large ones that takes long, for each compile anew.
 
 # Smaller ones are everywhere, and cost nothing.
 _LARGE_BYTES = 100_000
 
-# A share of the compile that is worth a word.
+# The share of the compile from which on constant folding is worth a word.
 _LONG = 0.05
 
 _TENSOR = re.compile(r"tensor<((?:\d+x)*)([a-z]\w*?)(\d+)?>")
@@ -234,17 +233,17 @@ def large_constants(program: Lowered, deep: DeepStacks) -> tuple[Constant, ...]:
     """The large constants of a program, largest first."""
     found = []
     for form, stack in program.constants:
-        name, size = described(form)
+        name, size = _describe(form)
         if size >= _LARGE_BYTES:
             site = sites_at(deep.whole(stack)).user
             found.append(Constant(call_site=site, type=name, bytes=size))
     return tuple(sorted(found, key=lambda each: -each.bytes))
 
 
-def described(form: str) -> tuple[str, int]:
-    """A type of MLIR's as people write it, and its size; nothing where it is not known.
+def _describe(form: str) -> tuple[str, int]:
+    """A type of MLIR's as JAX writes it, and its bytes; as it is, and 0, if it is not known.
 
-    >>> described("tensor<300x1000xf32>"), described("tensor<8xi1>")
+    >>> _describe("tensor<300x1000xf32>"), _describe("tensor<8xi1>")
     (('float32[300,1000]', 1200000), ('bool[8]', 8))
     """
     match = _TENSOR.fullmatch(form)
@@ -257,15 +256,12 @@ def described(form: str) -> tuple[str, int]:
         shape, bits = match[1], int(match[3] or 8)
         kind = _NAMES.get(match[2], match[2])
     sizes = [int(size) for size in shape.split("x") if size]
-    count = 1
-    for size in sizes:
-        count *= size
     name = "bool" if (kind, bits) == ("int", 1) else f"{kind}{bits}"
-    return f"{name}[{','.join(map(str, sizes))}]", count * max(bits, 8) // 8
+    return f"{name}[{','.join(map(str, sizes))}]", math.prod(sizes) * max(bits, 8) // 8
 
 
 def note_folding(draft: Draft) -> None:
-    """Blame the folding of constants on the lines that brought the large ones, by their size."""
+    """Attribute the folding of constants to the lines that use large ones, by their sizes."""
     account = draft.account
     if account is None or account.end <= account.begin:
         return

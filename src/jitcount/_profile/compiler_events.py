@@ -1,7 +1,7 @@
-"""What the events of a compiler say: its phases, its passes, and its units of code.
+"""Reads the events of a compiler: how long its phases, its passes and its units of code took.
 
 A unit is what becomes code by itself: a fusion, a sort, a copy. It has the name of an instruction
-of the optimised program. How each compiler calls its events stands in `_jax/compilers.py`.
+of the optimised program. How each compiler names its events is in `_jax/compilers.py`.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Unit:
-    """One unit of code; times are in seconds."""
+class CodegenUnit:
+    """A part of a program that became code by itself, and when, in seconds."""
 
     name: str
     start: float
@@ -29,26 +29,29 @@ class Unit:
 
 @dataclass(slots=True)
 class Account:
-    """What a compiler's events say."""
+    """What a compiler's events say of its time."""
 
     begin: float = 0.0
     end: float = 0.0
-    units: list[Unit] = field(default_factory=list)
+    units: list[CodegenUnit] = field(default_factory=list)
     passes_s: float = 0.0
     generation_s: float = 0.0
     by_pass: dict[str, float] = field(default_factory=dict)
-    """Seconds of each pass."""
+    """The seconds of each pass."""
 
     note: str = ""
-    """What the events do not tell."""
+    """What the events do not say, in a sentence."""
 
 
-def account_of(events: Sequence[Event], objects: Sequence[dict[str, int]] = ()) -> Account:
+def parse_compiler_events(
+    events: Sequence[Event], objects: Sequence[dict[str, int]] = ()
+) -> Account:
     """Read the events of one compile.
 
     Args:
-        events: of all threads.
-        objects: the functions in each file of machine code, in the order they were made.
+        events: the events of all threads.
+        objects: the functions in each file of machine code, with their sizes, in the order in which
+            the files were made.
     """
     compiler = next((each for each in COMPILERS if _is_by(each, events)), None)
     if compiler is None:
@@ -60,7 +63,7 @@ def account_of(events: Sequence[Event], objects: Sequence[dict[str, int]] = ()) 
     for event in events:
         if (match := compiler.unit.fullmatch(event.name)) is not None:
             name = match[1] if match.re.groups else event.module
-            found.units.append(Unit(_instruction(name), event.start, event.end))
+            found.units.append(CodegenUnit(_instruction(name), event.start, event.end))
     nameless = [(each.start, each.end) for each in events if each.name == compiler.nameless]
     if nameless:
         seconds = length_of(nameless)
@@ -78,7 +81,7 @@ def _is_by(compiler: Compiler, events: Sequence[Event]) -> bool:
 
 
 def _instruction(name: str) -> str:
-    """The instruction's name in that of a module.
+    """The name of the instruction that a module of code was made for.
 
     >>> _instruction("__compute_module_wrapped_add.1"), _instruction("sort.6_kernel_module")
     ('wrapped_add.1', 'sort.6')
@@ -89,10 +92,12 @@ def _instruction(name: str) -> str:
 # --- Machine code ---------------------------------------------------------------------------------
 
 
-def _units_of_machine_code(made: Sequence[Event], objects: Sequence[dict[str, int]]) -> list[Unit]:
-    """Bring the events that made machine code together with its files, in the order of their ends.
+def _units_of_machine_code(
+    made: Sequence[Event], objects: Sequence[dict[str, int]]
+) -> list[CodegenUnit]:
+    """Match the events that made machine code with its files, in the order of their ends.
 
-    Some events make none: those of no length, which only link.
+    Some events made none: those of no length, which only link.
     """
     if not objects or len(made) < len(objects):
         return []
@@ -103,16 +108,16 @@ def _units_of_machine_code(made: Sequence[Event], objects: Sequence[dict[str, in
         if _are_swapped(ordered[first : first + 2], files[first : first + 2]):
             files[first : first + 2] = reversed(files[first : first + 2])
     return [
-        Unit(_instruction(name), event.start + part[0], event.start + part[1])
+        CodegenUnit(_instruction(name), event.start + part[0], event.start + part[1])
         for event, functions in zip(ordered, files, strict=True)
         for name, part in _parts(functions, event.end - event.start).items()
     ]
 
 
 def _are_swapped(events: Sequence[Event], files: Sequence[dict[str, int]]) -> bool:
-    """Whether two that ended at almost the same time belong the other way round.
+    """Whether two files whose events ended at almost the same time are the other way round.
 
-    A file is kept a moment before its event ends: of two threads, the other may end in between.
+    A file is stored a moment before its event ends, and another thread's may end in between.
     """
     one, other = (event.end - event.start for event in events)
     if (
@@ -127,7 +132,7 @@ def _are_swapped(events: Sequence[Event], files: Sequence[dict[str, int]]) -> bo
 
 
 def _parts(functions: dict[str, int], seconds: float) -> dict[str, tuple[float, float]]:
-    """Share the time of one file among the functions in it by their size."""
+    """When each function in a file was made, if time is shared among them by their sizes."""
     whole, at = sum(functions.values()), 0.0
     found = {}
     for name, size in functions.items():
@@ -146,7 +151,7 @@ def _spans(events: Iterable[Event], pattern: re.Pattern[str]) -> list[Span]:
 
 
 def length_of(spans: Iterable[Span]) -> float:
-    """The length of what is covered by spans, which may overlap.
+    """How much time spans cover, which may overlap.
 
     >>> length_of([(0, 2), (1, 3), (5, 6)])
     4.0
@@ -181,29 +186,29 @@ def _seconds_of_passes(events: Sequence[Event], spans: Sequence[Span]) -> dict[s
 
 
 def _pass(name: str) -> str:
-    """A pass's name without its module: ``"simplification (jit_f)"``."""
+    """The name of a pass without its module: of ``"simplification (jit_f)"``."""
     return name.partition(" (")[0]
 
 
 # --- Parallel units -------------------------------------------------------------------------------
 
 
-def wall_seconds(units: Sequence[Unit]) -> list[float]:
-    """Of each unit, its part of the time that passed: of a moment, all that ran then have a share.
+def wall_seconds(units: Sequence[CodegenUnit]) -> list[float]:
+    """The part of each unit in the time that passed: units that run at one moment share it.
 
-    Units run in parallel, and their sum can pass what the clock says; these do not.
+    Units run in parallel, so the sum of their lengths can exceed what the clock says; this cannot.
 
-    >>> wall_seconds([Unit("a", 0, 4), Unit("b", 2, 4), Unit("c", 6, 7)])
+    >>> wall_seconds([CodegenUnit("a", 0, 4), CodegenUnit("b", 2, 4), CodegenUnit("c", 6, 7)])
     [3.0, 1.0, 1.0]
     """
-    turns = sorted(
+    changes = sorted(
         [(unit.start, 1, number) for number, unit in enumerate(units)]
         + [(unit.end, 0, number) for number, unit in enumerate(units)]
     )
-    # What one more moment gives to each that runs: a unit gets what was given while it ran.
+    # `given` grows by what a moment gives to each unit that runs; a unit gets what it grew by.
     given, running, before = 0.0, 0, 0.0
     found = [0.0] * len(units)
-    for at, is_start, number in turns:
+    for at, is_start, number in changes:
         if running > 0:
             given += (at - before) / running
         before = at

@@ -1,7 +1,7 @@
-"""The loops of a program that JAX is about to compile: looked for later, when they are asked for.
+"""The loops of a program that is being compiled: it is sketched now, and searched later.
 
-`jitcount run --what-if` measures after the program has ended. Until then the jaxprs are kept that
-have loops; no more of them than a few, and none that holds large arrays.
+`jitcount run --what-if` measures loops after the run has ended. Until then a few jaxprs with loops
+are kept, the largest, and none that holds large arrays.
 """
 
 from __future__ import annotations
@@ -11,51 +11,51 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from jitcount._loops.find import find, search, with_places
+from jitcount._loops.find import by_line, find_loops, find_loops_in
 from jitcount._loops.sketch import sketches_of
 
 if TYPE_CHECKING:
-    from jitcount._loops.find import Found
+    from jitcount._loops.find import FoundLoop
     from jitcount._loops.result import Loop
-    from jitcount._loops.sketch import Sketch
+    from jitcount._loops.sketch import JaxprSketch
     from jitcount._profile.draft import Draft
 
-# So many programs are kept, those with the largest loops, and so many bytes of constants in each.
+# How many programs are kept, and how many bytes of constants each may have.
 _PROGRAMS = 4
 _LARGE = 64 << 20
 
-# Bytes that the sketch of an equation takes, about.
-_OF_A_MARK = 500
+# About how many bytes the sketch of an equation takes.
+_SKETCH_BYTES = 500
 
 NO_LOOPS = "no loops were looked for"
 
 
 @dataclass(slots=True)
 class Kept:
-    """A program, and the places of its loops."""
+    """A program that is kept to be measured, and its loops."""
 
     jaxpr: Any
-    loops: list[tuple[Loop, list[Found]]]
+    loops: list[tuple[Loop, list[FoundLoop]]]
     reason: str = ""
-    """Why it is not kept after all."""
+    """Why its jaxpr is not kept after all."""
 
     @property
     def size(self) -> int:
-        """How many operations its largest loop has."""
+        """How many operations the program's largest loop has in all copies."""
         return max(loop.copies * loop.operations for loop, _ in self.loops)
 
 
 @dataclass(slots=True)
 class Keeper:
-    """Keeps the programs with the largest loops, while they are wanted."""
+    """Keeps the programs with the largest loops, if they are to be measured."""
 
     is_wanted: bool = False
     programs: list[Kept] = field(default_factory=list)
     passed_over: int = 0
-    """How many programs with loops are not kept."""
+    """How many programs with loops were not kept."""
 
-    def keep(self, jaxpr: Any, loops: list[tuple[Loop, list[Found]]]) -> None:
-        """Keep one more, unless there are others with larger loops."""
+    def keep(self, jaxpr: Any, loops: list[tuple[Loop, list[FoundLoop]]]) -> None:
+        """Keep one more program, unless there are enough with larger loops."""
         new = Kept(jaxpr, loops)
         held = sum(getattr(each, "nbytes", 0) for each in jaxpr.consts)
         if held > _LARGE:
@@ -68,27 +68,25 @@ class Keeper:
 
 
 keeper = Keeper()
-
-
 _keeping = threading.Lock()
 
 
 def look_for_loops(draft: Draft, jaxpr: Any) -> None:
-    """Note what is needed to look for the loops of a program, when its profile is written.
+    """Sketch a program, for the search for its loops when its profile is read.
 
-    Where programs are kept, they are looked for now: only the largest are kept.
+    If programs are to be kept, the search is now: only those with the largest loops are.
     """
     if not keeper.is_wanted:
         sketches = sketches_of(jaxpr)
-        size = _OF_A_MARK * sum(len(sketch.marks) for sketch in sketches)
+        size = _SKETCH_BYTES * sum(len(sketch.equations) for sketch in sketches)
         draft.read_later(size, partial(_search, sketches=sketches), NO_LOOPS)
         return
-    loops = with_places(find(jaxpr))
+    loops = by_line(find_loops(jaxpr))
     draft.loops = tuple(loop for loop, _ in loops)
     if loops:
         with _keeping:
             keeper.keep(jaxpr, loops)
 
 
-def _search(draft: Draft, sketches: list[Sketch]) -> None:
-    draft.loops = tuple(loop for loop, _ in with_places(search(sketches)))
+def _search(draft: Draft, sketches: list[JaxprSketch]) -> None:
+    draft.loops = tuple(loop for loop, _ in by_line(find_loops_in(sketches)))

@@ -1,90 +1,98 @@
-"""Reads an optimised program's text: which lines each of its instructions comes from.
-
-Only what a profile needs is read, line by line: an optimised program can be of many megabytes.
-`_hlo/parser.py` reads all of it.
-"""
+"""The source lines that an optimised program's instructions come from, and its units of code."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from jitcount._hlo.locations import DeepStacks, Places, called_in, copy_in
+from jitcount._hlo.locations import DeepStacks, SourceTables, called_in, transform_in
+from jitcount._hlo.scanner import scan
 from jitcount._observe.call_site import UNKNOWN_SITES
 from jitcount._profile.origin import NO_ORIGIN, Origin
 
-_TABLES = frozenset({"FileNames", "FunctionNames", "FileLocations", "StackFrames"})
-_HEADER = re.compile(r"(?:ENTRY )?%?([\w.\-]+) \(")
-_INSTRUCTION = re.compile(r"\s+(?:ROOT )?%?([\w.\-]+) = ")
-_OPCODE = re.compile(r" ([a-z][\w\-]*)\(")
-_CALLED = re.compile(r"(?:calls|to_apply|body|condition|comparator)=\{?%?([\w.\-]+)")
-_BRANCHES = re.compile(r"(?:branch_computations|called_computations)=\{([^}]*)\}")
-_METADATA = re.compile(r"\bmetadata=\{(.*)")
-_FIELD = re.compile(r'(\w+)=("(?:[^"\\]|\\.)*"|\d+)')
+if TYPE_CHECKING:
+    from jitcount._hlo.scanner import Instruction
 
-# What computes nothing.
+# Operations that compute nothing.
 _NO_WORK = frozenset(
     {"parameter", "constant", "tuple", "get-tuple-element", "bitcast", "after-all", "opt-barrier"}
 )
 
-# So many steps from an instruction without a place, one that has it is looked for.
+# How many steps away from an instruction without a source line one that has it is looked for.
 _NEAR = 4
 
-
-@dataclass(slots=True)
-class _Instruction:
-    """As much of it as is needed."""
-
-    opcode: str
-    computation: str
-    metadata: str
-    called: tuple[str, ...]
-    operands: tuple[str, ...]
+# How deep calls of calls are followed.
+_DEPTH = 8
 
 
-@dataclass
-class Optimised:
-    """The instructions of a program."""
+class OptimisedProgram:
+    """The instructions of an optimised program, and where they come from."""
 
-    places: Places
-    _instructions: dict[str, _Instruction] = field(default_factory=dict)
-    _computations: dict[str, list[str]] = field(default_factory=dict)
-    _callers: dict[str, str] = field(default_factory=dict)
-    """Of a computation, an instruction that calls it."""
+    def __init__(self, text: str, deep: DeepStacks | None = None) -> None:
+        module = scan(text)
+        self._tables = SourceTables(module.tables, deep or DeepStacks())
+        self._computations = module.computations
+        self._instructions: dict[str, Instruction] = {}
+        self._inside_of: dict[str, str] = {}
+        """The computation that each instruction is in."""
 
-    _users: dict[str, list[str]] = field(default_factory=dict)
-    """Of an instruction, those that take its value."""
+        self._callers: dict[str, str] = {}
+        """For each computation, the first instruction that calls it."""
 
-    _origins: dict[str, Origin] = field(default_factory=dict)
+        self._users: dict[str, list[str]] = {}
+        """For each instruction, those that take its value."""
+
+        self._origins: dict[str, Origin] = {}
+        for computation, instructions in module.computations.items():
+            for each in instructions:
+                self._instructions[each.name] = each
+                self._inside_of[each.name] = computation
+                for operand in each.operands:
+                    self._users.setdefault(operand, []).append(each.name)
+                for called in each.called:
+                    self._callers.setdefault(called, each.name)
 
     def counts(self) -> Counter[Origin]:
-        """How many instructions there are from each place."""
+        """How many instructions there are from each origin."""
         return Counter(
-            self._origin(name, each)
+            self._origin(name)
             for name, each in self._instructions.items()
             if each.opcode not in _NO_WORK
         )
 
     def origins_of(self, unit: str) -> Counter[Origin]:
-        """Where a unit of code comes from, each place with its weight; empty where it is not known.
+        """Where a unit of code comes from, each origin with its weight; empty if it is unknown.
 
         A unit is an instruction, a computation that one calls (a sort's comparison), or a part of
         one that the compiler has made a function of.
         """
-        name = self._known(unit)
+        name = self._instruction_of(unit)
         if not name:
             return Counter()
         return self._known_inside(name) or self._of_neighbours(name) or Counter({NO_ORIGIN: 1})
+
+    def _instruction_of(self, unit: str) -> str:
+        """The name of the instruction that a unit is, or that calls it; empty if there is none."""
+        if unit in self._instructions:
+            return unit
+        computation = unit
+        while computation and computation not in self._computations:
+            # "fused_computation_4_add_6" is a part of "fused_computation.4".
+            computation, _, part = computation.rpartition("_")
+            numbered = re.sub(r"_(\d+)$", r".\1", computation)
+            if part and numbered in self._computations:
+                computation = numbered
+        return self._callers.get(computation, "")
 
     def _known_inside(self, name: str) -> Counter[Origin]:
         inside = Counter(self._inside(name))
         return Counter({origin: n for origin, n in inside.items() if origin != NO_ORIGIN})
 
     def _of_neighbours(self, name: str) -> Counter[Origin]:
-        """What XLA has added has no place of its own: a copy, in the layout that its user wants.
+        """The origins near an instruction that XLA has added: a copy, in the layout of its user.
 
-        It belongs to what takes its value; where that is not known either, to what gave it.
+        It belongs to what takes its value; if that is unknown too, to what it takes.
         """
         for next_to in (self._users.get, lambda each: self._instructions[each].operands):
             around, seen = [name], {name}
@@ -101,86 +109,30 @@ class Optimised:
                     return found
         return Counter()
 
-    def _known(self, unit: str) -> str:
-        if unit in self._instructions:
-            return unit
-        computation = unit
-        while computation and computation not in self._computations:
-            # "fused_computation_4_add_6" is a part of "fused_computation.4".
-            computation, _, part = computation.rpartition("_")
-            numbered = re.sub(r"_(\d+)$", r".\1", computation)
-            if part and numbered in self._computations:
-                computation = numbered
-        return self._callers.get(computation, "")
-
     def _inside(self, name: str, depth: int = 0) -> list[Origin]:
-        """Of an instruction, or of those in the computations that it calls: a fusion's own."""
+        """The origin of an instruction; of a fusion, those of the instructions that it fuses."""
         each = self._instructions[name]
-        if each.opcode != "fusion" or depth > 8:
-            return [self._origin(name, each)]
+        if each.opcode != "fusion" or depth > _DEPTH:
+            return [self._origin(name)]
         found = [
             origin
             for computation in each.called
             for inner in self._computations.get(computation, ())
-            if self._instructions[inner].opcode not in _NO_WORK
-            for origin in self._inside(inner, depth + 1)
+            if inner.opcode not in _NO_WORK
+            for origin in self._inside(inner.name, depth + 1)
         ]
-        return found or [self._origin(name, each)]
+        return found or [self._origin(name)]
 
-    def _origin(self, name: str, each: _Instruction, depth: int = 0) -> Origin:
-        """From its own metadata; a comparison or a reduction has none, but what calls it has."""
+    def _origin(self, name: str, depth: int = 0) -> Origin:
+        """An instruction's own origin; inside a comparison or a reduction, that of its caller."""
         if name in self._origins:
             return self._origins[name]
-        metadata = {key: value.strip('"') for key, value in _FIELD.findall(each.metadata)}
-        name_stack = metadata.get("op_name", "")
-        sites = self.places.sites(metadata)
-        found = Origin(sites, copy_in(name_stack), called_in(name_stack))
+        metadata = self._instructions[name].metadata
+        name_stack = metadata.get("op_name", "").strip('"')
+        sites = self._tables.sites_of(metadata)
+        found = Origin(sites, transform_in(name_stack), called_in(name_stack))
         if sites == UNKNOWN_SITES:
-            caller = self._callers.get(each.computation)
-            found = NO_ORIGIN
-            if caller is not None and depth < 8:
-                found = self._origin(caller, self._instructions[caller], depth + 1)
+            caller = self._callers.get(self._inside_of[name])
+            found = self._origin(caller, depth + 1) if caller and depth < _DEPTH else NO_ORIGIN
         self._origins[name] = found
         return found
-
-
-def read_optimised(text: str, deep: DeepStacks | None = None) -> Optimised:
-    """Read a module."""
-    tables: dict[str, list[str]] = {}
-    found = Optimised(Places(tables, deep or DeepStacks()))
-    computation, table = "", None
-    for line in text.splitlines():
-        if table is not None:
-            if line.strip():
-                table.append(line.strip().partition(" ")[2])
-            else:
-                table = None
-        elif line in _TABLES:
-            table = tables.setdefault(line, [])
-        elif match := _INSTRUCTION.match(line):
-            _read_instruction(found, computation, match, line)
-        elif line.endswith("{") and (header := _HEADER.match(line)):
-            computation = header[1]
-            found._computations[computation] = []  # noqa: SLF001 (this is what makes it)
-    return found
-
-
-def _read_instruction(found: Optimised, computation: str, match: re.Match[str], line: str) -> None:
-    opcode = _OPCODE.search(line, match.end() - 1)
-    metadata = _METADATA.search(line)
-    called = tuple(_CALLED.findall(line))
-    operands: tuple[str, ...] = ()
-    if opcode and opcode[1] not in {"parameter", "constant", "iota"}:
-        inside = line[opcode.end() : line.find(")", opcode.end())]
-        operands = tuple(part.split()[-1].lstrip("%") for part in inside.split(",") if part.strip())
-    if branches := _BRANCHES.search(line):
-        called += tuple(re.findall(r"%?([\w.\-]+)", branches[1]))
-    name = match[1]
-    found._instructions[name] = _Instruction(  # noqa: SLF001
-        opcode[1] if opcode else "", computation, metadata[1] if metadata else "", called, operands
-    )
-    found._computations.setdefault(computation, []).append(name)  # noqa: SLF001
-    for each in operands:
-        found._users.setdefault(each, []).append(name)  # noqa: SLF001
-    for each in called:
-        found._callers.setdefault(each, name)  # noqa: SLF001

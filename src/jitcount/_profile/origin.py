@@ -1,4 +1,4 @@
-"""Where a piece of a program comes from: the user's line, and what it calls there."""
+"""Where an operation comes from: the user's line, and the function that it calls there."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 
 class Origin(NamedTuple):
-    """Where a piece comes from."""
+    """Where an equation, an operation or an instruction comes from."""
 
     sites: Sites
-    copy: str = ""
-    """The transformation that made it."""
+    transform: str = ""
+    """The transformation that made it of the line: ``"backward pass"``; empty for none."""
 
     calls: str = ""
     """The function that the user's line calls there."""
@@ -27,8 +27,8 @@ class Origin(NamedTuple):
 
 NO_ORIGIN = Origin(UNKNOWN_SITES)
 
-# Between a call and the function that was called, and what makes `x + y` and `x[0]` calls: names
-# that say nothing to people. With their folders: `jax.random` is a `core.py`, too.
+# Files whose functions stand between a call and the function that was called, or make calls of
+# `x + y` and `x[0]`: their names say nothing to users. With folders: `jax.random` has a `core.py`.
 _WRAPPERS = tuple(
     str(Path("jax", "_src", path))
     for path in (
@@ -42,14 +42,14 @@ _WRAPPERS = tuple(
 
 
 @lru_cache(maxsize=1 << 14)
-def origin_of(stack: Stack, copy: str = "") -> Origin:
-    """The origin of a piece that was traced under a stack; JAX's own frames are in it."""
+def origin_of(stack: Stack, transform: str = "") -> Origin:
+    """The origin of what was traced under a stack, which has JAX's own frames in it."""
     sites = sites_at(stack)
-    return Origin(sites, copy, _called(stack)) if sites != UNKNOWN_SITES else NO_ORIGIN
+    return Origin(sites, transform, _called(stack)) if sites != UNKNOWN_SITES else NO_ORIGIN
 
 
 def _called(stack: Stack) -> str:
-    """What the user's line calls: the outermost function inside of it that has a name."""
+    """The function that the user's line calls: the outermost inside of it with a name for users."""
     is_users = [owner_of(file) == "user" for file, _, _ in stack]
     inner = stack[: is_users.index(True)] if True in is_users else stack
     for file, _, function in reversed(inner):
@@ -59,9 +59,9 @@ def _called(stack: Stack) -> str:
         name = function.replace("<locals>.", "")
         if is_jaxs:
             last = name.rpartition(".")[2]
-            if last.startswith(("__", "<")):  # of a class, of `+`, a lambda: it says nothing
+            if last.startswith(("__", "<")):  # a method of `+`, a lambda: its name says nothing
                 continue
             return last.lstrip("_")
-        if "wrap" not in name.lower():  # a decorator of the library's
+        if "wrap" not in name.lower():  # else a decorator of the library's
             return name.removesuffix(".__call__").rpartition(".")[2]
     return ""

@@ -9,16 +9,16 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from jitcount._hlo.locations import DeepStacks, copy_in
+from jitcount._hlo.locations import DeepStacks, transform_in
 from jitcount._hlo.mlir import read_lowered
 from jitcount._jax import profiling as _jax
 from jitcount._jax.jaxprs import as_written, equations
 from jitcount._loops.sketch import MOVES
 from jitcount._profile.attribution import large_constants, note_folding, seconds_by_origin
-from jitcount._profile.compiler_events import account_of
+from jitcount._profile.compiler_events import parse_compiler_events
 from jitcount._profile.draft import Draft, waiting
 from jitcount._profile.loops import NO_LOOPS, look_for_loops
-from jitcount._profile.optimised import read_optimised
+from jitcount._profile.optimised import OptimisedProgram
 from jitcount._profile.origin import origin_of
 from jitcount._profile.sampling import Sampler
 
@@ -215,12 +215,12 @@ class Executable:
 
 def look_at_executable(draft: Draft, deep: DeepStacks, made: Executable) -> None:
     """Add what an executable, and its compiler's events, say."""
-    program = read_optimised(made.text, deep)
+    program = OptimisedProgram(made.text, deep)
     draft.optimised = program.counts()
     events = _jax.events_in(made.seen) if made.seen else []
     if not events:
         return
-    draft.account = account_of(events, made.objects)
+    draft.account = parse_compiler_events(events, made.objects)
     draft.units = seconds_by_origin(draft.account, program)
     note_folding(draft)
     if draft.account.note:
@@ -241,6 +241,6 @@ def _origins(
         for piece in pieces
     )
     for (stack, name_stack, is_move), count in alike.items():
-        origin = origin_of(stack if deep is None else deep.whole(stack), copy_in(name_stack))
+        origin = origin_of(stack if deep is None else deep.whole(stack), transform_in(name_stack))
         found[origin._replace(calls="") if is_move else origin] += count
     return found

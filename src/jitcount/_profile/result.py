@@ -1,4 +1,4 @@
-"""What a profile says of one compile; `record(profile=True)` asks for it."""
+"""Profiles: where the time of a compile went. `record(profile=True)` asks for them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 NOT_ATTRIBUTED = CallSite("not attributed")
-"""The row of what no line can be blamed for; it is never spread over the others."""
+"""The row of the time that no line can be blamed for; it is never spread over the others."""
 
 
 class Line(Stored, frozen=True):
@@ -27,19 +27,19 @@ class Line(Stored, frozen=True):
     """The innermost line of the user's: ``"model.py:31 in attention"``."""
 
     part: str = ""
-    """Of a row inside a line's, what it is: a library's line, or a copy: ``"backward pass"``."""
+    """In a row inside of a line's: a library's line, or a transformation: ``"backward pass"``."""
 
     calls: str = ""
-    """The function of JAX's that most of it comes from: ``"softmax"``."""
+    """The function that most of its operations come from: ``"softmax"``."""
 
     trace_s: float = 0.0
-    """Seconds in which JAX traced it."""
+    """Seconds that JAX took to trace it."""
 
     compile_s: float = 0.0
-    """Seconds of XLA, where the compiler says enough to tell."""
+    """Seconds that XLA took for it, if the compiler says enough to tell."""
 
     share_s: float = 0.0
-    """An estimate: of what is not attributed, and of lowering, as much as it has of all operations.
+    """An estimate: its share, by operations, of lowering and of what is not attributed.
 
     Lowering, XLA's passes and the like work on the whole program, and do not say for which line.
     """
@@ -51,14 +51,14 @@ class Line(Stored, frozen=True):
     """How many operations XLA was handed from it; the lines' sum is the compile's."""
 
     optimised_operations: int = 0
-    """How many instructions are left of it when XLA has optimised the program."""
+    """How many instructions from it are left when XLA has optimised the program."""
 
     inside: tuple[Line, ...] = ()
-    """The same by part: the libraries' lines that it called, and copies that JAX made of it."""
+    """The same by part: libraries' lines that it called, and what transformations made of it."""
 
     @property
     def file(self) -> str:
-        """Where the file is, absolute."""
+        """The absolute path of its file."""
         return self.call_site.file
 
     @property
@@ -68,17 +68,17 @@ class Line(Stored, frozen=True):
 
     @property
     def function(self) -> str:
-        """The function that it is in."""
+        """The function that the line is in."""
         return self.call_site.function
 
     @property
     def total_s(self) -> float:
-        """Seconds that leaving it out should save: what was measured, and its share of the rest."""
+        """Seconds that removing it should save: what was measured, and its share of the rest."""
         return self.trace_s + self.compile_s + self.share_s
 
     @property
     def is_attributed(self) -> bool:
-        """Whether it is a line at all."""
+        """Whether it is a line, and not the row of what is not attributed."""
         return self.call_site != NOT_ATTRIBUTED
 
 
@@ -90,60 +90,52 @@ class Phase(Stored, frozen=True):
 
     seconds: float
     inside: tuple[Phase, ...] = ()
-    """The longest of its parts: passes."""
+    """The longest of its passes."""
 
 
 class Constant(Stored, frozen=True):
-    """An array that the program does not take as an argument, but has inside of it."""
+    """A large array that the program does not take as an argument, but has inside of it."""
 
     call_site: CallSite
-    """The line that closed over it."""
+    """The line that uses it first."""
 
     type: str
-    """``"float32[1000,1000]"``."""
+    """Its dtype and shape: ``"float32[1000,1000]"``."""
 
     bytes: int
 
 
 class Profile(Stored, frozen=True):
-    """All of it."""
+    """Where the time of one compile went: by line and by phase."""
 
     lines: tuple[Line, ...] = ()
-    """Most first; last, what is `NOT_ATTRIBUTED`."""
+    """The most expensive line first; last, what is `NOT_ATTRIBUTED`."""
 
     loops: tuple[Loop, ...] = ()
     as_scans: AsScan | None = None
-    """With ``--what-if``, what all of its loops together would change; None where there is one."""
+    """With ``--what-if``, what all of its loops would cost as scans; None if there is only one."""
 
     phases: tuple[Phase, ...] = ()
     constants: tuple[Constant, ...] = ()
     notes: tuple[str, ...] = ()
-    """What could not be told, and why."""
-
-
-# --- The lines of many compiles, as one table -----------------------------------------------------
+    """What is not known, and why."""
 
 
 class HasLines(Protocol):
-    """A compile."""
+    """A compile with the lines of its profile."""
 
     @property
     def lines(self) -> tuple[Line, ...]:
-        """Its lines."""
+        """The lines of its profile."""
 
 
 _SUMMED = (
-    "trace_s",
-    "compile_s",
-    "share_s",
-    "jaxpr_operations",
-    "operations",
-    "optimised_operations",
-)
+    "trace_s", "compile_s", "share_s", "jaxpr_operations", "operations", "optimised_operations",
+)  # fmt: skip
 
 
 def over_all(compiles: Iterable[HasLines]) -> tuple[Line, ...]:
-    """What each line took over all compiles, most first; last, what is not attributed."""
+    """The sums of each line over all compiles, most first; last, what is not attributed."""
     found: dict[tuple[str, int, bool], Line] = {}
     calls: dict[tuple[str, int, bool], tuple[float, str]] = {}
     for compiled in compiles:
@@ -155,7 +147,7 @@ def over_all(compiles: Iterable[HasLines]) -> tuple[Line, ...]:
                 calls[key] = line.total_s, line.calls
             else:
                 sums = {name: getattr(before, name) + getattr(line, name) for name in _SUMMED}
-                # What it calls in the costlier of them.
+                # The function that it calls in the more expensive of them.
                 calls[key] = max(calls[key], (line.total_s, line.calls))
                 found[key] = msgspec.structs.replace(before, calls=calls[key][1], **sums)
     return tuple(

@@ -1,8 +1,8 @@
-"""Samples the stacks of threads that trace: tracing is Python, and a look at it shows whose.
+"""Samples the stacks of threads that trace: tracing runs Python, and its stack shows whose.
 
-One thread looks, every few milliseconds, while a trace is under way and a profile is wanted. A
-sample weighs as much time as has passed since the last one: what keeps the lock of the interpreter
-for long is not missed. Nothing of the user's is kept, only names and lines.
+One thread takes samples, every few milliseconds, while a trace is under way and a profile is
+wanted. A sample counts for the time since the last one, so that code which holds the interpreter's
+lock for long is not missed. Nothing of the user's is kept, only names and lines.
 """
 
 from __future__ import annotations
@@ -20,54 +20,55 @@ if TYPE_CHECKING:
 
     from jitcount._hlo.locations import Stack
 
-# A look costs some ten microseconds, and the thread that traces waits for it.
+# A sample takes some ten microseconds, in which the thread that traces waits.
 _EVERY_S = 0.004
 
-# The looker looks on for a while when nothing is traced: to be woken costs a short trace more.
-_IDLE_LOOKS = 250
+# The sampling thread keeps running for a while when nothing is traced: waking it up costs a short
+# trace more than that.
+_IDLE_ROUNDS = 250
 
 Codes = tuple[tuple["CodeType", int], ...]
 
 
 @dataclass(slots=True)
 class _Tracing:
-    """A thread that traces."""
+    """The samples of a thread that traces."""
 
     since: float
-    """When the last sample was taken, or the first trace began."""
+    """When the last sample was taken, or else the first trace began."""
 
     samples: list[tuple[Codes, float]] = field(default_factory=list)
     marks: list[int] = field(default_factory=list)
-    """For each trace under way, how many samples there were when it began."""
+    """For each trace under way, how many samples the thread had when it began."""
 
 
 class Sampler:
-    """The threads that trace, and a thread that looks at them."""
+    """Samples the threads that trace, from a thread of its own."""
 
     def __init__(self) -> None:
         self._tracing: dict[int, _Tracing] = {}
         self._changed = threading.Condition()
-        self._looker: threading.Thread | None = None
+        self._sampling: threading.Thread | None = None
         self._is_waiting = False
 
     def begin(self) -> None:
-        """A trace begins in this thread, perhaps within another."""
+        """Start to sample this thread, in which a trace begins, perhaps within another."""
         here, now = threading.get_ident(), time.perf_counter()
         with self._changed:
             under_way = self._tracing.get(here)
             if under_way is None:
                 under_way = self._tracing[here] = _Tracing(now)
             under_way.marks.append(len(under_way.samples))
-            if self._looker is None or not self._looker.is_alive():  # a fork leaves it behind
-                self._looker = threading.Thread(
-                    target=self._look, name="jitcount sampler", daemon=True
+            if self._sampling is None or not self._sampling.is_alive():  # a fork leaves it behind
+                self._sampling = threading.Thread(
+                    target=self._run, name="jitcount sampler", daemon=True
                 )
-                self._looker.start()
+                self._sampling.start()
             if self._is_waiting:
                 self._changed.notify_all()
 
     def end(self) -> dict[Stack, float]:
-        """The innermost trace of this thread has ended: seconds by stack."""
+        """Return the seconds by stack of this thread's innermost trace, which has ended."""
         here = threading.get_ident()
         with self._changed:
             under_way = self._tracing.get(here)
@@ -83,31 +84,31 @@ class Sampler:
         return found
 
     def rest(self) -> None:
-        """Forget what is under way: no profile is wanted any more."""
+        """Drop all samples: no profile is wanted any more."""
         with self._changed:
             self._tracing.clear()
 
-    def _look(self) -> None:
-        """The life of the thread that looks; it waits while nothing is traced for long."""
+    def _run(self) -> None:
+        """Sample until nothing has been traced for a minute; the sampling thread runs this."""
         idle = 0
         while True:
             time.sleep(_EVERY_S)
             if self._tracing:
                 idle = 0
-                self._take()
+                self._sample()
                 continue
             idle += 1
-            if idle > _IDLE_LOOKS:
+            if idle > _IDLE_ROUNDS:
                 with self._changed:
                     self._is_waiting = True
                     is_wanted = self._changed.wait_for(lambda: self._tracing, timeout=60.0)
                     self._is_waiting = False
                     if not is_wanted:
-                        self._looker = None
+                        self._sampling = None
                         return
                 idle = 0
 
-    def _take(self) -> None:
+    def _sample(self) -> None:
         frames = sys._current_frames()  # noqa: SLF001 (documented, for just this)
         seen = {thread: _codes(frames.get(thread)) for thread in tuple(self._tracing.copy())}
         frames.clear()  # this thread's own frame is in there: a cycle that would keep them all
@@ -119,11 +120,11 @@ class Sampler:
 
 
 def _codes(frame: FrameType | None) -> Codes:
-    """Code and line of each frame up to the user's innermost; frames hold the user's values."""
+    """The code and line of each frame up to the user's innermost; a frame would hold values."""
     found = []
     while frame is not None:
         code = frame.f_code
-        # Text that was typed has this name; so has what `namedtuple` and others have generated.
+        # Code that was typed has this name; so has code that `namedtuple` and others generate.
         if code.co_filename != "<string>" or frame.f_globals.get("__name__") == "__main__":
             found.append((code, frame.f_lineno))
             if owner_of(code.co_filename) == "user":

@@ -1,9 +1,9 @@
-"""Profiles in the trace format of Chrome's, which Perfetto and speedscope open.
+"""Writes profiles in Chrome's trace format, which Perfetto and speedscope open.
 
-Compiles stand where they were, one row for each that overlaps with others, and one for each target.
-Below a compile are its phases, below a phase its lines or passes, most first: how long each took is
-measured, in which order they came is not. Only compiles have arguments: speedscope takes what has
-others for something else, and a line would not be summed up over all programs.
+Compiles are at the time when they were made; those that overlap have rows of their own, and so has
+each target. Below a compile are its phases, below a phase its lines or passes, most first: how long
+each took is measured, in which order they came is not. Only compiles have arguments: speedscope
+keeps events with different arguments apart, and would not sum up a line over all programs.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _MICROSECONDS = 1e6
 _PROCESS = 1
 
-# Which figure of a line belongs below which phase; what stays empty is not attributed.
+# The figure of a line that is shown below a phase; what is left of the phase is not attributed.
 _BELOW = {"trace": "trace_s", "code generation": "compile_s", "XLA": "compile_s"}
 
 
@@ -34,7 +34,7 @@ def chrome_trace(compiles: Sequence[Compile]) -> str:
     rows = _Rows()
     for compiled in sorted(found, key=lambda each: each.started_at):
         start = compiled.started_at - begin
-        row = rows.of("this machine", start, start + compiled.total_s)
+        row = rows.take("this machine", start, start + compiled.total_s)
         about = {"call site": str(compiled.call_site), "operations": compiled.operations}
         phases = compiled.profile.phases if compiled.profile else ()
         events += _events(
@@ -43,13 +43,13 @@ def chrome_trace(compiles: Sequence[Compile]) -> str:
         for name, result in compiled.on.items():
             if result.profile is not None:
                 later = rows.free_from(name, start)
-                row = rows.of(name, later, later + result.compile_s)
+                row = rows.take(name, later, later + result.compile_s)
                 events += _events(
                     row, compiled.call, later, result.compile_s,
                     result.profile.phases, result.lines, {"target": name},
                 )  # fmt: skip
     content = {
-        "kind": files.TRACE,  # by this it is told from other people's files
+        "kind": files.TRACE,  # tells it from files of other programs
         "displayTimeUnit": "ms",
         "traceEvents": [*rows.names(), *events],
     }
@@ -57,14 +57,14 @@ def chrome_trace(compiles: Sequence[Compile]) -> str:
 
 
 class _Rows:
-    """Rows of the picture: what overlaps stands in another one."""
+    """The rows of the trace, in each of which compiles do not overlap."""
 
     def __init__(self) -> None:
         self._ends: dict[str, list[float]] = {}
         self._numbers: dict[tuple[str, int], int] = {}
 
-    def of(self, name: str, start: float, end: float) -> int:
-        """The first row of that name that is free."""
+    def take(self, name: str, start: float, end: float) -> int:
+        """Take the first row of a name that is free from `start` on, until `end`."""
         ends = self._ends.setdefault(name, [])
         for number, busy_until in enumerate(ends):
             if busy_until <= start:
@@ -76,11 +76,11 @@ class _Rows:
         return self._numbers.setdefault((name, number), len(self._numbers) + 1)
 
     def free_from(self, name: str, start: float) -> float:
-        """When a target's compiler could begin; it is not said when it did."""
+        """When a target's compiler could begin; when it did is not known."""
         return max([start, *self._ends.get(name, [])])
 
     def names(self) -> Iterator[dict[str, Any]]:
-        """What the rows are called."""
+        """The events that name the rows."""
         for (name, number), row in self._numbers.items():
             text = name if number == 0 else f"{name} ({number + 1})"
             yield {
@@ -98,7 +98,7 @@ def _events(  # noqa: PLR0913, PLR0917
     lines: Sequence[Line],
     about: dict[str, Any],
 ) -> Iterator[dict[str, Any]]:
-    """A compile, its phases one after the other, and their lines."""
+    """The events of a compile, of its phases one after the other, and of their lines."""
     yield _event(row, name, start, whole, about)
     at, end = start, start + whole
     for phase in phases:
@@ -116,7 +116,7 @@ def _events(  # noqa: PLR0913, PLR0917
 
 
 def _below(phase: Phase, lines: Sequence[Line]) -> Iterator[tuple[str, float]]:
-    """What a phase was spent on, as far as it is known."""
+    """The passes and lines that a phase was spent on, as far as they are known."""
     for part in phase.inside:
         yield part.name, part.seconds
     if figure := _BELOW.get(phase.name):
@@ -128,7 +128,7 @@ def _below(phase: Phase, lines: Sequence[Line]) -> Iterator[tuple[str, float]]:
 def _event(
     row: int, name: str, start: float, length: float, about: dict[str, Any] | None = None
 ) -> dict[str, Any]:
-    """An event with a beginning and a length; in whole microseconds, so that it stays inside."""
+    """An event of some length; in whole microseconds, so that it stays inside of the one above."""
     begin, end = int(start * _MICROSECONDS), int((start + length) * _MICROSECONDS)
     found: dict[str, Any] = {
         "ph": "X", "name": name, "cat": "compile", "pid": _PROCESS, "tid": row,

@@ -1,4 +1,4 @@
-"""Where the time of compiles goes: by program and line, then the whole run by line."""
+"""Tables of where compile time goes: each program by line, then the whole run by line."""
 
 from __future__ import annotations
 
@@ -28,21 +28,20 @@ if TYPE_CHECKING:
     from jitcount._explain.compile import Compile
     from jitcount._loops.result import AsScan, Loop, Measured
     from jitcount._profile.result import Line, Profile
-    from jitcount._show.parts import Part
 
 _MOST_PROGRAMS = 5
 _MOST_LINES = 10
 _MOST_CONSTANTS = 3
 _MOST_PARTS = 3
 
-# A part of a line is worth a row where it is so much of what was measured of it, and not all.
+# A part of a line is worth a row if it is more than this share of what was measured of the line.
 _WORTH_A_ROW = 0.1
 
 ESTIMATE = "rest ~: an estimate, by operations: lowering, XLA's passes, what else names no line"
 
 
 def profile_tables(compiles: Sequence[Compile]) -> list[Part]:
-    """The costliest programs, each by line, then all of them; nothing without a profile."""
+    """The most expensive programs, each by line, then all together; nothing without a profile."""
     found = [compiled for compiled in compiles if compiled.profile is not None]
     if not found:
         return []
@@ -62,7 +61,7 @@ def profile_tables(compiles: Sequence[Compile]) -> list[Part]:
 
 
 def _alike(compiles: Sequence[Compile]) -> list[list[Compile]]:
-    """The costliest compiles, each with those of the same function and lines: of other shapes."""
+    """The compiles by function and lines, apart from their shapes; the most expensive first."""
     found: dict[object, list[Compile]] = {}
     for compiled in sorted(compiles, key=lambda compiled: -compiled.total_s):
         lines = frozenset((line.file, line.line) for line in compiled.lines if line.operations)
@@ -71,7 +70,7 @@ def _alike(compiles: Sequence[Compile]) -> list[list[Compile]]:
 
 
 def _others(cheaper: Sequence[Compile]) -> list[Note]:
-    """What is said of compiles that are like the one above, and cheaper."""
+    """Notes on the cheaper compiles of the same function and lines."""
     if not cheaper:
         return []
     more = f"compiled {plural(len(cheaper), 'more time')} from the same lines"
@@ -115,7 +114,7 @@ def _program(compiled: Compile) -> list[Part]:
 
 
 def _only_line(profile: Profile) -> Line | None:
-    """The line of a program that has but one, and nothing else to say: it needs no table."""
+    """The line of a program that has only one, and nothing else to say: it needs no table."""
     users = [line for line in profile.lines if line.is_attributed]
     says_more = profile.loops or profile.constants or profile.notes
     return users[0] if len(users) == 1 and not (says_more or users[0].inside) else None
@@ -145,7 +144,7 @@ def _table(lines: Sequence[Line], by_target: dict[str, Lines], name: str) -> Tab
 
 
 def _is_worth_a_row(part: Line, line: Line) -> bool:
-    """Whether a part of a line says more than the line; that all of it is mapped does not."""
+    """Whether a part says more than its line; that all of the line is under `vmap` does not."""
     measured = line.trace_s + line.compile_s
     if part.part == UNDER_VMAP and part.total_s > (1 - _WORTH_A_ROW) * measured:
         return False
@@ -163,18 +162,18 @@ def _row(line: Line, name: str, by_target: dict[str, Lines], empty: int = 0) -> 
 
 
 def _both(line: Line) -> list[Cell]:
-    """What was measured on a target, and the estimate."""
+    """The cells of a line on a target: what was measured, and the estimate."""
     return [_spent(line.compile_s), _spent(line.share_s)]
 
 
 def _spent(value: float) -> Seconds:
-    """Nothing is not worth a figure, nor what is left of it by rounding."""
+    """Seconds as a cell; empty for none, or for what rounding has left of none."""
     return Seconds(value if value > 1e-9 else None)
 
 
 def _findings(profile: Profile) -> list[Note]:
-    """What stands out: unrolled loops, large constants."""
-    found = list(profile_notes(profile))
+    """Notes on what stands out: unrolled loops, large constants."""
+    found = list(loop_notes(profile))
     for each in profile.constants[:_MOST_CONSTANTS]:
         what = (
             f"a constant inside the program: {each.type}, {size(each.bytes)}, at {each.call_site}"
@@ -187,28 +186,27 @@ def _findings(profile: Profile) -> list[Note]:
 
 # --- Unrolled loops, and what each would cost as a scan -------------------------------------------
 
-
-# Less than that apart is the same.
+# Times that differ by less than this share are the same.
 _APART = 0.1
 
-# The compiler of this machine, which runs what it makes, gave no answer.
+# Said where the compiler of this machine, the only one whose programs are run, failed.
 NOT_COMPARED = "its results were not compared"
 
 
-def loops_shown(compiles: Sequence[Compile]) -> list[Part]:
-    """The loops of each program, each program once."""
+def loops_table(compiles: Sequence[Compile]) -> list[Part]:
+    """The unrolled loops of all programs, each program once."""
     parts: list[Part] = [Heading("Unrolled loops")]
     seen = set()
     for compiled in compiles:
         if compiled.loops and (compiled.call, compiled.loops) not in seen:
             seen.add((compiled.call, compiled.loops))
             parts.append(Note(compiled.function))
-            parts += profile_notes(compiled.profile) if compiled.profile is not None else ()
+            parts += loop_notes(compiled.profile) if compiled.profile is not None else ()
     return parts if seen else [*parts, Note("none was found")]
 
 
-def profile_notes(profile: Profile) -> Iterator[Note]:
-    """The loops of a program, and what came of them as scans: each by itself, and all at once."""
+def loop_notes(profile: Profile) -> Iterator[Note]:
+    """Notes on a program's loops, and what each and all of them would cost as scans."""
     for loop in profile.loops:
         yield Note(loop_sentence(loop), depth=1)
         if loop.as_scan is not None:
@@ -220,7 +218,7 @@ def profile_notes(profile: Profile) -> Iterator[Note]:
 
 
 def loop_sentence(loop: Loop) -> str:
-    """What was unrolled."""
+    """A sentence that says which loop was unrolled, and into how many operations."""
     backward = loop.backward
     beside = f" (backward: {backward[0]:,} × {backward[1]:,})" if backward is not None else ""
     operations = "operation" if loop.operations == 1 else f"{loop.operations:,} operations"
@@ -229,7 +227,7 @@ def loop_sentence(loop: Loop) -> str:
 
 
 def scan_sentences(as_scan: AsScan) -> list[str]:
-    """What was measured, and what follows from it; also with arguments that come stacked."""
+    """Sentences on what a scan would cost, also with its arguments stacked beforehand."""
     if as_scan.reason:
         return [f"as jax.lax.scan: not measured, {as_scan.reason}"]
     ways = [[(each, each.scan_s) for each in as_scan.measured]]
@@ -266,7 +264,7 @@ def _figure(measured: Measured, after_s: float) -> str:
 
 
 def verdict(pairs: Iterable[tuple[float, float]]) -> str:
-    """What seconds before and after say, compiler by compiler."""
+    """What the seconds of each compiler, before and after, say about a scan."""
     ratios = [after / before for before, after in pairs if before]
     if not ratios:
         return ""

@@ -88,7 +88,7 @@ def _double(x: Any) -> Any:
 
 
 def _emulator(name: str = "tpu:v5e") -> Emulator:
-    return Emulator.of(parse(name), 60.0)
+    return Emulator.for_target(parse(name), 60.0)
 
 
 def test_the_targets_program_runs_in_place_of_the_cpus(compilers: FakeCompilers) -> None:

@@ -195,7 +195,9 @@ class Leeway:
 def leeway(emulator: Emulator, f: Callable[..., Any], *arguments: Any, **named: Any) -> Leeway:
     """Find out how far a chip's own ``f(*arguments)`` may be from what is computed here."""
     here = run(emulator, f, arguments, named)
-    moved = [run(replace(emulator, draw=n + 1), f, arguments, named) for n in range(DRAWS)]
+    moved = [
+        run(replace(emulator, perturbation_seed=n + 1), f, arguments, named) for n in range(DRAWS)
+    ]
     off = tuple(
         np.max([np.abs(one.leaves[at] - leaf) for one in moved], axis=0)
         for at, leaf in enumerate(here.leaves)

@@ -65,7 +65,7 @@ class Shape:
 
     @property
     def bits(self) -> int:
-        """Of one element."""
+        """How many bits one element has."""
         return ELEMENTS[self.element][1]
 
     @property
@@ -75,8 +75,8 @@ class Shape:
         minor_to_major = self.minor_to_major
         return tuple(range(rank)) if minor_to_major is None else minor_to_major[::-1]
 
-    def of(self, element: str | None = None, extents: tuple[int, ...] | None = None) -> Shape:
-        """The same with other elements, or other extents; then it lies as arrays do."""
+    def replace(self, element: str | None = None, extents: tuple[int, ...] | None = None) -> Shape:
+        """The same shape with other elements or other extents, and without a layout."""
         return Shape(
             self.element if element is None else element,
             self.extents if extents is None else extents,

@@ -1,4 +1,4 @@
-"""Operations that move elements, make them, or give them another shape."""
+"""Operations that move elements, make them, or change their shape."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ def _joined(context: Context, name: str, how: str) -> Value:
 
 # --- How an array lies in memory, and what a bitcast makes of it ----------------------------------
 #
-# A bitcast gives memory another shape. Layouts say in which order the axes lie, tiles in which
+# A bitcast reads memory as another shape. Layouts say in which order the axes lie, tiles in which
 # blocks: an axis that does not fill its tiles is padded, and the padding lies in memory too. So
 # ``f32[1000]`` in tiles of 1,024 is bitcast to ``f32[8,128]`` in one tile of that size.
 

@@ -47,7 +47,7 @@ _PERTURBED_RUNS = 4
 
 @dataclass(frozen=True, slots=True)
 class Remedy:
-    """What the highest precision does, at one line or, where that is not known, at all."""
+    """What the highest precision does: at one line, or at all where the line is not known."""
 
     everywhere: bool
 
@@ -86,7 +86,7 @@ class LineError:
 
     @property
     def advice(self) -> str:
-        """What to do about it, and what that brings and costs; empty for what hardly counts."""
+        """What to do about the line, what that brings and costs; empty where it hardly counts."""
         if self.remedy is None:
             return ""
         cost = self.remedy.cost

@@ -309,7 +309,7 @@ class Context:
         return values[0] if isinstance(self.instruction.shapes, Shape) else tuple(values)
 
     def changed(self, **changes: Any) -> Context:
-        """The same with some fields of the instruction changed."""
+        """A context with some fields of its instruction changed."""
         return replace(self, instruction=replace(self.instruction, **changes))
 
     def same(self, attributes: str = "") -> Value:
@@ -322,7 +322,7 @@ class Context:
         return self.translation.run(self.writer, self.called(name), self.operands)
 
     def region(self, name: str) -> Callable[[Writer, list[Value]], Sequence[Value]]:
-        """What writes the computation in an attribute as the body of a region."""
+        """A function that writes the computation in an attribute, as `Writer.region` takes it."""
         called = self.called(name)
         return lambda inner, values: flat_values(self.translation.run(inner, called, values))
 

@@ -38,7 +38,7 @@ def flat_values(values: Values) -> list[Value]:
 
 
 def like(structure: Values, values: Iterator[Value]) -> Values:
-    """Other arrays in the same structure."""
+    """Other arrays in the structure of a tuple, or of an array."""
     if isinstance(structure, Value):
         return next(values)
     return tuple(like(each, values) for each in structure)
@@ -86,7 +86,7 @@ def numpy_type(element: str) -> np.dtype:
 
 @dataclass(slots=True)
 class Writer:
-    """Collects the lines of one region; names are its whole program's."""
+    """Collects the lines of one region; all regions of a program count their names together."""
 
     names: Iterator[int] = field(default_factory=itertools.count)
     lines: list[str] = field(default_factory=list)
@@ -127,9 +127,9 @@ class Writer:
         return [Value(f"{made}#{i}", shape) for i, shape in enumerate(results)]
 
     def manual(self, name: str, result: Shape) -> Value:
-        """An operation without operands that is another on each device.
+        """An operation without operands whose result is another on each device.
 
-        Which it is follows from nothing that it takes: so it is written.
+        Nothing that it takes says so, and so it is written as an attribute.
         """
         made = f"%v{next(self.names)}"
         how = '{mhlo.sharding = "{manual}"}'
@@ -288,7 +288,7 @@ _WIDER = {"bf16": {"f32", "f64"}, "f16": {"f32", "f64"}}
 
 
 def _dense(values: np.ndarray) -> str:
-    """To the bit: as hexadecimal bytes, but for booleans."""
+    """A constant's value, to the bit: as hexadecimal bytes, where MLIR takes them."""
     if values.dtype == np.bool_:
         if values.ndim == 0:
             return f"dense<{str(bool(values)).lower()}>"

@@ -112,14 +112,14 @@ class AsIf:
         return "There it passes with exact products, too: it is their rounding."
 
     def _table(self, programs: Sequence[EmulatedProgram]) -> str:
-        sums = EmulationSums.of(programs)
+        sums = EmulationSums.from_programs(programs)
         return render(sums_table(self._target, sums)) if programs else ""
 
     def pytest_sessionfinish(self) -> None:
         """Add up what was computed; a worker of pytest-xdist sends it."""
         if self._emulation is None:
             return
-        sums = EmulationSums.of(self._emulation.programs).plain()
+        sums = EmulationSums.from_programs(self._emulation.programs).plain()
         sent = getattr(self._config, "workeroutput", None)
         if sent is None:
             self._sums.join(sums)

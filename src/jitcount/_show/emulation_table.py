@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def emulation_table(emulation: Emulation) -> list[Part]:
     """A line of sums, the lines that round, and the programs that run as on the CPU."""
-    return sums_table(emulation.target, EmulationSums.of(emulation.programs))
+    return sums_table(emulation.target, EmulationSums.from_programs(emulation.programs))
 
 
 def sums_table(target: str, sums: EmulationSums) -> list[Part]:
@@ -77,7 +77,7 @@ class EmulationSums:
     """Calls that run as on the CPU, with their reasons, in order."""
 
     @classmethod
-    def of(cls, programs: Iterable[EmulatedProgram]) -> EmulationSums:
+    def from_programs(cls, programs: Iterable[EmulatedProgram]) -> EmulationSums:
         """The sums of some programs."""
         sums = cls()
         for program in programs:

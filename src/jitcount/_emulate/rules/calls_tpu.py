@@ -193,7 +193,7 @@ class _Softmax:
         return self._writer.convert(self._writer.convert(value, self._narrow), "f32")
 
     def _reduced(self, name: str, value: Value) -> Value:
-        """Reduced over the last axis, which stays, with one place."""
+        """An array reduced over its last axis, which stays, with one place."""
         *others, count = value.shape.extents
         start = float("-inf") if name == "maximum" else 0.0
         made = self._writer.reduce(name, value, [len(others)], start)

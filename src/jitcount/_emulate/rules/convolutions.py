@@ -66,7 +66,7 @@ class Labels:
 
     @property
     def text(self) -> str:
-        """As StableHLO writes it."""
+        """The labels as StableHLO writes them: ``[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]``."""
         one, other, out = (", ".join(each) for each in (self.left, self.right, self.output))
         return f"[{one}]x[{other}]->[{out}]"
 

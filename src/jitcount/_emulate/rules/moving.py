@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @rule("constant")
 def _constant(context: Context) -> Values:
-    """A value; of bfloat16 in a program that has none it was rounded when it was compiled."""
+    """A constant; one of bfloat16 in a program that has none was rounded when it was compiled."""
     shapes = context.instruction.shapes
     is_rounded = isinstance(shapes, Shape) and shapes.element == "bf16" and shapes.size > 1
     if context.translation.is_float32 and is_rounded:  # no line makes it exact again

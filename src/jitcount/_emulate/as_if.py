@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from jitcount._jax.substituting import Compilable
-    from jitcount._observe.in_flight import Observation, Portable
+    from jitcount._observe.in_flight import InFlightCompile, LoweredProgram
 
 
 class as_if:  # noqa: N801 (reads as words where it is used)
@@ -127,17 +127,17 @@ class _Block:
             registry.forget(note)
             registry.stop_supplying(take)
 
-    def _take(self, portable: Portable) -> None:
+    def _take(self, lowered_program: LoweredProgram) -> None:
         """First: keep the program for the compile that follows in this thread."""
-        self._here.portable = portable
+        self._here.lowered_program = lowered_program
 
     def _compile(self, compilable: Compilable) -> Any:
         """Then: make an executable in place of the compiler's; None where it cannot be emulated."""
-        portable = self._here.__dict__.pop("portable", None)
-        self._here.emulated = made = self._emulator.emulate(compilable, portable)
+        lowered_program = self._here.__dict__.pop("lowered_program", None)
+        self._here.emulated = made = self._emulator.emulate(compilable, lowered_program)
         return made.executable
 
-    def _note(self, observation: Observation) -> None:
+    def _note(self, observation: InFlightCompile) -> None:
         """Last: add what was compiled to the block's programs."""
         made: Emulated | None = self._here.__dict__.pop("emulated", None)
         if made is None or observation.from_disk:

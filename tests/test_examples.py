@@ -28,7 +28,7 @@ SHOWN = {
 }
 
 THERE = {
-    "shares.py": [
+    "error_by_line.py": [
         "in loss: attention(query, key, value) @ output in bfloat16: ",
         '  precision="highest" there: ',
         "As if on tpu:v5e: loss may be ",

@@ -12,7 +12,7 @@ import pytest
 
 import jitcount
 from jitcount._emulate import as_if, emulator
-from jitcount._emulate.active_target import target_in_force
+from jitcount._emulate.active_target import active_target
 from jitcount._emulate.as_if import emulated
 from jitcount._emulate.emulator import Emulator, Latest
 from jitcount._jax import executables
@@ -80,7 +80,7 @@ def compilers(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeCompilers]:
     monkeypatch.setattr(emulator, "_executables", Latest(1 << 20))
     monkeypatch.setattr(as_if, "require_installed", lambda _: None)
     yield made
-    assert target_in_force() == ""
+    assert active_target() == ""
 
 
 def _double(x: Any) -> Any:
@@ -88,7 +88,7 @@ def _double(x: Any) -> Any:
 
 
 def _emulator(name: str = "tpu:v5e") -> Emulator:
-    return Emulator.of(parse(name), 60.0)
+    return Emulator.for_target(parse(name), 60.0)
 
 
 def test_the_targets_program_runs_in_place_of_the_cpus(compilers: FakeCompilers) -> None:

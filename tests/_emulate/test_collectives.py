@@ -213,6 +213,6 @@ def test_what_devices_cannot_do_here_is_named(operation: str, why: str) -> None:
     assert str(error.value) == why
 
 
-def test_sums_between_devices_are_loosened_too() -> None:
+def test_sums_between_devices_are_perturbed_too() -> None:
     text, _ = CASES["sum"]
-    assert translate(text, devices=2, draw=1).text.count("all_reduce") == 2
+    assert translate(text, devices=2, perturbation_seed=1).text.count("all_reduce") == 2

@@ -2,14 +2,14 @@
 
 import pytest
 
-from jitcount._emulate.error import Remedy, Share
+from jitcount._emulate.error import LineError, Remedy
 from jitcount._observe.call_site import CallSite
 
 LINE = CallSite("model.py:8 in attention", "/home/me/model.py", 8, "attention")
 
 
 def test_a_share_is_a_part_of_the_change() -> None:
-    share = Share(LINE, "q @ k in bfloat16", 0.5, 0.714, "loss")
+    share = LineError(LINE, "q @ k in bfloat16", 0.5, 0.714, "loss")
     assert str(share) == "model.py:8 in attention: q @ k in bfloat16: 71 % of the change of loss"
     assert share.advice == ""
 
@@ -42,4 +42,4 @@ def test_a_share_is_a_part_of_the_change() -> None:
     ],
 )
 def test_advice_says_what_it_brings_and_what_it_costs(remedy: Remedy, advice: str) -> None:
-    assert Share(LINE, "q @ k in bfloat16", 0.5, 1.0, "loss", remedy).advice == advice
+    assert LineError(LINE, "q @ k in bfloat16", 0.5, 1.0, "loss", remedy).advice == advice

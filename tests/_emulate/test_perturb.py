@@ -25,7 +25,7 @@ _SUM = """%add (a: f32[], b: f32[]) -> f32[] {
 
 def _moved(case: str, run_hlo: Run, *arguments: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     (here,) = run_hlo(case, *arguments)
-    (there,) = run_hlo(case, *arguments, draw=1)
+    (there,) = run_hlo(case, *arguments, perturbation_seed=1)
     return here.astype(np.float64), there.astype(np.float64)
 
 

@@ -107,7 +107,7 @@ def test_each_line_has_its_share_of_a_change_with_advice_and_its_cost(
     with jitcount.as_if(target) as emulation:
         pass
     for _ in range(2):  # what is compiled already is looked at again
-        found = emulation.shares(space["loss"], x, y)
+        found = emulation.error_by_line(space["loss"], x, y)
         first = found.lines[0]
         to = "bfloat16" if target.startswith("tpu") else "TF32"
         assert str(first) == (
@@ -130,12 +130,12 @@ def test_how_far_a_chip_may_be_off_is_bounded(target: str) -> None:
     x, y = normal(256, 256), normal(256, 256)
     with jitcount.as_if(target) as emulation:
         pass
-    found = emulation.leeway(jax.jit(lambda x, y: jnp.tanh(x @ y)), x, y)
+    found = emulation.error_bound(jax.jit(lambda x, y: jnp.tanh(x @ y)), x, y)
     (off,) = found.off
     assert off.shape == (256, 256)
     assert 1e-8 < found.relative < 1e-3
     assert str(found).startswith(f"As if on {target}: <lambda> may be ")
-    whole = emulation.leeway(jax.jit(lambda x: x[::-1]), x)
+    whole = emulation.error_bound(jax.jit(lambda x: x[::-1]), x)
     assert whole.relative == 0.0
 
 
@@ -162,7 +162,7 @@ def test_constants_that_the_compiler_rounds_are_exact_where_products_are() -> No
         return x @ jnp.asarray(constant)
 
     here = np.asarray(jax.jit(product)(x))
-    emulator = Emulator.of(parse("tpu:v5e"), 600.0)
+    emulator = Emulator.for_target(parse("tpu:v5e"), 600.0)
     off = []
     for each in (emulator, replace(emulator, arithmetic=EXACT)):
         with emulated(each) as emulation:

@@ -3,7 +3,7 @@ import sys
 
 import pytest
 
-from jitcount._emulate.error import Share
+from jitcount._emulate.error import LineError
 from jitcount._emulate.result import EmulatedProgram, RoundingAt
 from jitcount._observe.call_site import CallSite
 
@@ -16,7 +16,7 @@ def test_what_is_printed_is_one_line_in_letters_that_stdout_has(
     program = EmulatedProgram(
         function=name, signature=(), call_site=site, faithful=False, reason=name
     )
-    share = Share(site, name, 1.0, 1.0)
+    share = LineError(site, name, 1.0, 1.0)
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO(), encoding="cp1252"))
     shown = r"f\x1b[2J\r\n->"
     assert str(program) == f"{shown}(): {shown}"

@@ -77,3 +77,20 @@ def test_random_bits_of_a_known_algorithm_are_the_same_everywhere(run_hlo: Run) 
     with pytest.raises(NotKnownError) as error:
         translate(text.replace("rng_three_fry", "rng_default"))
     assert str(error.value) == "random bits by rng_default, which is the hardware's own"
+
+
+def test_a_translation_says_the_types_that_its_main_has() -> None:
+    line = "ROOT %r = (f32[2], pred[2]) tuple(%p0, %c)"
+    text = module(f"{parameters(_X)}\n%c = pred[2] is-finite(%p0)\n{line}")
+    found = translate(text)
+    assert found.parameter_types == ("tensor<2xf32>",)
+    assert found.result_types == ("tensor<2xf32>", "tensor<2xi1>")
+    head = "func.func public @main(%arg0: tensor<2xf32>) -> (tensor<2xf32>, tensor<2xi1>) {"
+    assert found.text.startswith(head)
+
+
+def test_what_takes_no_tuple_says_so() -> None:
+    text = module(f"{parameters(_X)}\n%t = (f32[2]) tuple(%p0)\nROOT %it = f32[2] negate(%t)")
+    with pytest.raises(NotKnownError) as error:
+        translate(text)
+    assert str(error.value) == "negate of a tuple"

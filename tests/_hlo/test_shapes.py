@@ -66,5 +66,5 @@ def test_what_follows_from_a_shape() -> None:
     shape = Shape("bf16", (2, 3, 4), (0, 2, 1), ((8, 128),))
     assert (shape.size, shape.bits, shape.order) == (24, 16, (1, 2, 0))
     assert Shape("f32", (2, 3)).order == (0, 1)
-    assert shape.of("f32") == Shape("f32", (2, 3, 4))  # without a layout
-    assert shape.of(extents=()) == Shape("bf16", ())
+    assert shape.replace("f32") == Shape("f32", (2, 3, 4))  # without a layout
+    assert shape.replace(extents=()) == Shape("bf16", ())

@@ -30,7 +30,7 @@ def test_sums_of_several_processes_are_joined() -> None:
         [_program("step")],
         [_program("f", why)],
     ):
-        sent = json.dumps(EmulationSums.of(programs).plain())
+        sent = json.dumps(EmulationSums.from_programs(programs).plain())
         all_of_them.join(json.loads(sent))
     assert render(sums_table("tpu:v5e", all_of_them)) == (
         "As if on tpu:v5e: 2 of 4 programs faithful\n\n"

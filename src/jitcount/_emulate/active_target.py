@@ -1,4 +1,4 @@
-"""Which target programs are computed as if for, in this process; needs neither JAX nor NumPy."""
+"""The target that programs are emulated for at present; needs neither JAX nor NumPy."""
 
 from __future__ import annotations
 
@@ -9,21 +9,22 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+# The targets of all open blocks. JAX compiles for a block in any thread, so this is the process's.
 _open: list[str] = []
 _changing = threading.RLock()
 
 
-def target_in_force() -> str:
-    """The target's name; empty where everything is as ever."""
+def active_target() -> str:
+    """The name of the target that programs are emulated for; empty outside of all blocks."""
     return _open[-1] if _open else ""
 
 
 @contextlib.contextmanager
-def in_force(name: str) -> Iterator[None]:
-    """Let it be this one; blocks of one target nest.
+def activate_target(name: str) -> Iterator[None]:
+    """Set the emulated target until the block ends; blocks of the same target nest.
 
     Raises:
-        ValueError: a block for another one is open.
+        ValueError: a block for another target is open.
     """
     with _changing:
         if _open and _open[-1] != name:

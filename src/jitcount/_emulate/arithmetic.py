@@ -17,10 +17,10 @@ BFLOAT16 = "bfloat16"
 TF32 = "TF32"
 
 BITS = {BFLOAT16: (8, 7), TF32: (8, 10)}
-"""Of exponent and mantissa."""
+"""The bits of exponent and mantissa, by format."""
 
 TIES_AWAY = frozenset({TF32})
-"""Where a number is halfway between two, these take the larger; the others the even one."""
+"""The formats that round a number halfway between two to the larger; others take the even one."""
 
 # Which parts of the left are multiplied with which of the right: part 0 is the number rounded,
 # part 1 what that leaves, rounded, and so on.
@@ -34,21 +34,24 @@ class Rounding:
     """What happens to float32 inputs of a product."""
 
     to: str
+    """The format that they are rounded to."""
+
     passes: tuple[tuple[int, int], ...] = _ONCE
+    """The products that are added up, each of a part of the left and a part of the right."""
 
     @property
     def text(self) -> str:
-        """For people."""
+        """The rounding in words: ``"bfloat16, three passes"``."""
         times = {1: "", 3: ", three passes", 6: ", six passes"}[len(self.passes)]
         return f"{self.to}{times}"
 
 
 @dataclass(frozen=True, slots=True)
 class Arithmetic:
-    """Of one kind of chip."""
+    """How one kind of chip multiplies float32."""
 
     products: dict[str, Rounding | None]
-    """By the precision asked for; None where all bits are kept."""
+    """The rounding of inputs, by the precision asked for; None where all bits are kept."""
 
     in_loops: bool
     """Whether products outside of a matrix unit, in loops, are rounded too."""
@@ -73,11 +76,11 @@ BY_ALGORITHM = {
     "dot_tf32_tf32_f32": Rounding(TF32),
     "dot_f32_f32_f32": None,
 }
-"""Of products whose algorithm the program itself names (`jax.lax.DotAlgorithmPreset`)."""
+"""The rounding of products whose algorithm the program names (`jax.lax.DotAlgorithmPreset`)."""
 
 
 def arithmetic_of(target: Target) -> Arithmetic:
-    """How a target computes."""
+    """How a target's chip multiplies."""
     if target.platform == "tpu":
         return _TPU
     capability = getattr(target.chip, "capability", None)

@@ -7,12 +7,12 @@ import itertools
 import threading
 from typing import TYPE_CHECKING, Any
 
-from jitcount._emulate.active_target import in_force
+from jitcount._emulate.active_target import activate_target
 from jitcount._emulate.arithmetic import EXACT
 from jitcount._emulate.emulator import Emulated, Emulator
 from jitcount._emulate.result import EmulatedProgram, Emulation, by_line
 from jitcount._explain.explain import to_compile
-from jitcount._jax.substituting import substituted, suspended
+from jitcount._jax.substituting import substituted
 from jitcount._registry import registry
 from jitcount._targets.installed import require_installed
 from jitcount._targets.names import parse
@@ -24,11 +24,6 @@ if TYPE_CHECKING:
 
     from jitcount._jax.substituting import Compilable
     from jitcount._observe.in_flight import InFlightCompile, LoweredProgram
-
-__all__ = ["as_if", "as_if_or_null", "emulated", "suspended"]
-
-# Tells in JAX's keys what is compiled as if for a target.
-_FIRST_NUMBER = 1_000_000
 
 
 class as_if:  # noqa: N801 (reads as words where it is used)
@@ -65,7 +60,7 @@ class as_if:  # noqa: N801 (reads as words where it is used)
 
     def __enter__(self) -> Emulation:
         with contextlib.ExitStack() as stack:
-            found = stack.enter_context(emulated(Emulator.of(self._target, self._timeout)))
+            found = stack.enter_context(emulated(Emulator.for_target(self._target, self._timeout)))
             self._blocks.append(stack.pop_all())
         return found
 
@@ -79,7 +74,7 @@ class as_if:  # noqa: N801 (reads as words where it is used)
 
 
 def as_if_or_null(target: str) -> AbstractContextManager[Emulation | None]:
-    """`as_if` of a target that may be none: then nothing is as if."""
+    """`as_if(target)`, or a null context where the target is empty."""
     return as_if(target) if target else contextlib.nullcontext()
 
 
@@ -87,21 +82,24 @@ def as_if_or_null(target: str) -> AbstractContextManager[Emulation | None]:
 def emulated(emulator: Emulator, *, anew: bool = False) -> Iterator[Emulation]:
     """Let an emulator stand in for the compiler, in all threads, until the block ends.
 
-    What an earlier block of the same kind has compiled is there again, unless all is to be `anew`.
+    Programs that an earlier block of the same kind has compiled are used again, unless `anew`.
     """
     block = _Block(emulator)
-    number = next(_fresh) if anew else _number(emulator)
-    with in_force(emulator.target.name), block.begun(number):
+    number = next(_fresh_numbers) if anew else _number(emulator)
+    with activate_target(emulator.target.name), block.begun(number):
         yield block.emulation
 
 
-_fresh = itertools.count(2 * _FIRST_NUMBER)
-_changing = threading.RLock()
+# A number in JAX's cache keys keeps what a kind of block compiles apart from all else. Those caches
+# outlive every block, so the numbers are the process's: each is used for one kind only, or once.
+_FIRST_NUMBER = 1_000_000
 _numbers: dict[tuple[str, bool], int] = {}
+_changing = threading.RLock()
+_fresh_numbers = itertools.count(2 * _FIRST_NUMBER)
 
 
 def _number(emulator: Emulator) -> int:
-    """What tells its programs from all others in JAX's keys; the same for the same emulator."""
+    """The number of an emulator's blocks: the same for the same target and arithmetic."""
     key = emulator.target.name, emulator.arithmetic is EXACT
     with _changing:
         return _numbers.setdefault(key, _FIRST_NUMBER + len(_numbers))
@@ -127,17 +125,17 @@ class _Block:
             yield
 
     def _take(self, lowered_program: LoweredProgram) -> None:
-        """First: the program, before it is compiled."""
+        """First: keep the program for the compile that follows in this thread."""
         self._here.lowered_program = lowered_program
 
     def _compile(self, compilable: Compilable) -> Any:
-        """Then: an executable, in place of the compiler's; None where there is none."""
+        """Then: make an executable in place of the compiler's; None where it cannot be emulated."""
         lowered_program = self._here.__dict__.pop("lowered_program", None)
         self._here.emulated = made = self._emulator.emulate(compilable, lowered_program)
         return made.executable
 
     def _note(self, observation: InFlightCompile) -> None:
-        """Last: what was compiled."""
+        """Last: add what was compiled to the block's programs."""
         made: Emulated | None = self._here.__dict__.pop("emulated", None)
         if made is None or observation.from_disk:
             return

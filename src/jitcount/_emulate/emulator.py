@@ -82,11 +82,11 @@ class Emulator:
     raised: frozenset[tuple[str, int]] | None = None
     """Lines, of files, whose products are asked for at the highest precision; empty for all."""
 
-    draw: int = 0
-    """Which of some chances moves what is the hardware's own; 0 for none."""
+    perturbation_seed: int = 0
+    """Seed for perturbing unknown hardware rounding; 0 disables it."""
 
     @classmethod
-    def of(cls, target: Target, timeout: float) -> Emulator:
+    def for_target(cls, target: Target, timeout: float) -> Emulator:
         """With the target's own arithmetic."""
         return cls(target, arithmetic_of(target), timeout)
 
@@ -140,7 +140,7 @@ class Emulator:
             exact=self.exact,
             devices=compilable.devices,
             is_float32=is_float32,
-            draw=self.draw,
+            perturbation_seed=self.perturbation_seed,
         )
         shards = _shards(compilable, made.hlo or "") if compilable.devices > 1 else None
         _require_same(compilable.signature() if shards is None else _parts(shards), found.text)

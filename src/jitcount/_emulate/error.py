@@ -1,12 +1,17 @@
-"""What makes the numbers differ: how much of a result's change comes from which line.
+"""How far a target's result is off, by which lines, and how far the chip itself may be from that.
 
-The program is run once with exact products, once as the target would, and then once more for each
-line that rounds, with that line alone rounded. How far this moves the result is the line's part;
-its share is that part of the sum of all. (With one line alone exact, as one would try by hand, the
-others' roundings may add up or cancel, and what is left says little of that line.)
+Both are found by running the program again. For `error_by_line` it runs once with exact products,
+once as the target would, and then once more for each line that rounds, with that line alone
+rounded. How far this moves the result is the line's part; its share is that part of the sum of all.
+(With one line alone exact, as one would try by hand, the others' roundings may add up or cancel,
+and what is left says little of that line.) The advice is tried, too: the program is compiled once
+more with the highest precision at a line, and run.
 
-The advice is tried, too: the program is compiled once more with the highest precision at a line,
-and run. What then is left of the change, and the compiler's own estimate of the time, are shown.
+For `error_bound` it runs a few times with all that is the hardware's own perturbed. An order of
+summation and the last ulps of a function are not known here. Each is bounded by `numerics`, as it
+is for every backend; each run moves all of them, up or down by chance, by their whole bound, and
+the program carries that to its result. It is an estimate: of the directions in which all could go,
+a few are tried.
 """
 
 from __future__ import annotations
@@ -37,13 +42,12 @@ _HIGHEST = "six passes"
 # From here on, what is left is no less than what was there.
 _NO_LESS = 1.05
 
-_THERE = 'precision="highest" there'
-_EVERYWHERE = 'jax.default_matmul_precision("highest") for all of it'
+_PERTURBED_RUNS = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Remedy:
-    """What the highest precision does, at one line or, where that is not known, at all."""
+    """What the highest precision does: at one line, or at all where the line is not known."""
 
     everywhere: bool
 
@@ -57,8 +61,8 @@ class Remedy:
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
-    """Of one line."""
+class LineError:
+    """How much of a result's change comes from the rounding at one line."""
 
     place: CallSite
     what: str
@@ -68,7 +72,7 @@ class Share:
     """How far its rounding alone moves the result, by the norm."""
 
     share: float
-    """Of what all lines move it, each alone: 1 where this one makes all of it."""
+    """Its part of what all lines move the result, each alone: 1 where this one makes all of it."""
 
     result: str = "the result"
     """What changes: the function's name."""
@@ -82,12 +86,16 @@ class Share:
 
     @property
     def advice(self) -> str:
-        """What to do about it, and what that brings and costs; empty for what hardly counts."""
+        """What to do about the line, what that brings and costs; empty where it hardly counts."""
         if self.remedy is None:
             return ""
         cost = self.remedy.cost
         time = "" if cost is None else f", {cost:.2f} times the cycles"
-        where = _EVERYWHERE if self.remedy.everywhere else _THERE
+        where = (
+            'jax.default_matmul_precision("highest") for all of it'
+            if self.remedy.everywhere
+            else 'precision="highest" there'
+        )
         if self.remedy.left > _NO_LESS:
             return (
                 f"{where} does not help: the change is then {self.remedy.left:.1f} times as large, "
@@ -98,7 +106,7 @@ class Share:
 
 
 @dataclass(frozen=True, slots=True)
-class Shares:
+class ErrorByLine:
     """What changes a result on a target, by line, the largest share first."""
 
     target: str
@@ -111,79 +119,33 @@ class Shares:
     scale: float
     """The norm of the result."""
 
-    lines: tuple[Share, ...]
+    lines: tuple[LineError, ...]
     cycles: int | None = None
-    """One run, by the target's own estimate."""
+    """What one run takes, by the target's own estimate."""
 
-    as_on_cpu: tuple[str, ...] = ()
+    not_emulated: tuple[str, ...] = ()
     """Programs that could not be carried over: what they change is not seen."""
 
     def __str__(self) -> str:
-        from jitcount._show.emulation_table import shares_table  # noqa: PLC0415 (to the right)
+        from jitcount._show.emulation_table import error_table  # noqa: PLC0415 (to the right)
         from jitcount._show.terminal import render  # noqa: PLC0415
 
-        return render(shares_table(self))
-
-
-def shares(emulator: Emulator, f: Callable[..., Any], *arguments: Any, **named: Any) -> Shares:
-    """Find out which lines make ``f(*arguments)`` differ on an emulator's target."""
-
-    def again(**how: Any) -> Run:
-        return run(replace(emulator, **how), f, arguments, named)
-
-    exact, there = again(arithmetic=EXACT), again()
-    roundings = [rounding for program in there.programs for rounding in program.roundings]
-    what = {rounding.place: f"{rounding.code} in {rounding.to}" for rounding in roundings}
-    alone = {
-        place: again(exact=frozenset(what) - {place}).distance(exact)
-        for place in what
-        if len(what) > 1
-    } or {place: there.distance(exact) for place in what}
-    total, change = sum(alone.values()) or 1.0, there.distance(exact)
-    name = getattr(f, "__name__", "") or "the result"
-    parts = [Share(at, what[at], part, part / total, name) for at, part in alone.items()]
-    parts.sort(key=lambda each: -each.share)
-    for at, part in enumerate(parts[:_MOST_ADVISED]):
-        if part.share >= _WORTH_ADVICE and change and _HIGHEST not in part.what:
-            line = (part.place.file, part.place.line)
-            everywhere = not line[0] or part.place.startswith(NEAR)
-            raised = again(raised=frozenset() if everywhere else frozenset({line}))
-            remedy = Remedy(everywhere, raised.distance(exact) / change, _ratio(raised, there))
-            parts[at] = replace(part, remedy=remedy)
-    left = tuple(str(program) for program in there.programs if not program.faithful)
-    return Shares(emulator.target.name, name, change, exact.norm, tuple(parts), there.cycles, left)
-
-
-def _ratio(one: Run, other: Run) -> float | None:
-    if not one.cycles or not other.cycles:
-        return None
-    return one.cycles / other.cycles
-
-
-# --- How far a chip's own result may be from its emulation: what is the hardware's own, bounded ---
-#
-# An order of summation and the last ulps of a function are not known here. Each is bounded by
-# `numerics`, as it is for every backend; the bounds are carried to the result by the program
-# itself, which is run a few times with all of them moved, up or down by chance, by their whole
-# bound. It is an estimate: of the directions in which all could go, a few are tried.
-
-
-DRAWS = 4
+        return render(error_table(self))
 
 
 @dataclass(frozen=True)
-class Leeway:
-    """How far the numbers of a result may be off."""
+class ErrorBound:
+    """How far the numbers of a result may be off on a chip, by what only its hardware knows."""
 
     target: str
     result: str
     """The function's name."""
 
     off: tuple[np.ndarray, ...]
-    """Of each array of floats that the result holds, how far each element may be off."""
+    """For each array of floats in the result, how far each of its elements may be off."""
 
     relative: float
-    """The same of all together, by the norm."""
+    """How far all numbers together may be off, by the norm, as a part of the result's norm."""
 
     def __str__(self) -> str:
         return (
@@ -192,25 +154,68 @@ class Leeway:
         )
 
 
-def leeway(emulator: Emulator, f: Callable[..., Any], *arguments: Any, **named: Any) -> Leeway:
+def error_by_line(
+    emulator: Emulator, f: Callable[..., Any], *arguments: Any, **named: Any
+) -> ErrorByLine:
+    """Find out which lines make ``f(*arguments)`` differ on an emulator's target."""
+
+    def run(**changes: Any) -> _Run:
+        return _run(replace(emulator, **changes), f, arguments, named)
+
+    exact, there = run(arithmetic=EXACT), run()
+    roundings = [rounding for program in there.programs for rounding in program.roundings]
+    what = {rounding.place: f"{rounding.code} in {rounding.to}" for rounding in roundings}
+    change, name = there.distance(exact), _name(f)
+    if len(what) == 1:
+        alone = dict.fromkeys(what, change)
+    else:
+        alone = {at: run(exact=frozenset(what) - {at}).distance(exact) for at in what}
+    total = sum(alone.values()) or 1.0
+    lines = [LineError(at, what[at], part, part / total, name) for at, part in alone.items()]
+    lines.sort(key=lambda each: -each.share)
+    for at, line in enumerate(lines[:_MOST_ADVISED]):
+        if line.share >= _WORTH_ADVICE and change and _HIGHEST not in line.what:
+            place = (line.place.file, line.place.line)
+            everywhere = not place[0] or line.place.startswith(NEAR)
+            raised = run(raised=frozenset() if everywhere else frozenset({place}))
+            cost = raised.cycles / there.cycles if raised.cycles and there.cycles else None
+            remedy = Remedy(everywhere, raised.distance(exact) / change, cost)
+            lines[at] = replace(line, remedy=remedy)
+    return ErrorByLine(
+        target=emulator.target.name,
+        result=name,
+        change=change,
+        scale=exact.norm,
+        lines=tuple(lines),
+        cycles=there.cycles,
+        not_emulated=tuple(str(program) for program in there.programs if not program.faithful),
+    )
+
+
+def error_bound(
+    emulator: Emulator, f: Callable[..., Any], *arguments: Any, **named: Any
+) -> ErrorBound:
     """Find out how far a chip's own ``f(*arguments)`` may be from what is computed here."""
-    here = run(emulator, f, arguments, named)
-    moved = [run(replace(emulator, draw=n + 1), f, arguments, named) for n in range(DRAWS)]
+    here = _run(emulator, f, arguments, named)
+    perturbed = [
+        _run(replace(emulator, perturbation_seed=seed), f, arguments, named)
+        for seed in range(1, _PERTURBED_RUNS + 1)
+    ]
     off = tuple(
-        np.max([np.abs(one.leaves[at] - leaf) for one in moved], axis=0)
+        np.max([np.abs(one.leaves[at] - leaf) for one in perturbed], axis=0)
         for at, leaf in enumerate(here.leaves)
     )
-    far = float(np.sqrt(sum(float(np.linalg.norm(each)) ** 2 for each in off)))
-    name = getattr(f, "__name__", "") or "the result"
-    return Leeway(emulator.target.name, name, off, far / here.norm if here.norm else far)
+    far = _norm(off)
+    return ErrorBound(emulator.target.name, _name(f), off, far / here.norm if here.norm else far)
 
 
-# --- Runs a function of the user's once more, in another way, and takes its numbers ---------------
+def _name(f: Callable[..., Any]) -> str:
+    return getattr(f, "__name__", "") or "the result"
 
 
 @dataclass(frozen=True)
-class Run:
-    """What a function gave, and what was compiled for that."""
+class _Run:
+    """What a function returned, and what was compiled for that."""
 
     leaves: list[np.ndarray]
     """All arrays of the result that hold floats, in its order."""
@@ -219,34 +224,31 @@ class Run:
 
     @property
     def norm(self) -> float:
-        """Of all numbers together."""
-        return float(np.sqrt(sum(np.linalg.norm(leaf) ** 2 for leaf in self.leaves)))
+        return _norm(self.leaves)
 
-    def distance(self, other: Run) -> float:
+    def distance(self, other: _Run) -> float:
         """How far the numbers are from another run's, by the norm."""
         pairs = zip(self.leaves, other.leaves, strict=True)
-        return float(np.sqrt(sum(np.linalg.norm(one - two) ** 2 for one, two in pairs)))
+        return _norm([one - two for one, two in pairs])
 
     @property
     def cycles(self) -> int | None:
-        """Of all programs together, each run once, by the target's own estimate."""
-        known = [p.cycles for p in self.programs if p.cycles is not None]
-        return sum(known) or None
+        """What all programs together take, each run once, by the target's own estimate."""
+        return sum(program.cycles or 0 for program in self.programs) or None
 
 
-def run(
-    emulator: Emulator,
-    f: Callable[..., Any],
-    arguments: Sequence[Any],
-    named: Mapping[str, Any],
-) -> Run:
+def _norm(arrays: Sequence[np.ndarray]) -> float:
+    """The norm of all numbers of some arrays together."""
+    return float(np.sqrt(sum(np.linalg.norm(each) ** 2 for each in arrays)))
+
+
+def _run(
+    emulator: Emulator, f: Callable[..., Any], arguments: Sequence[Any], named: Mapping[str, Any]
+) -> _Run:
     """Call a function as an emulator's target would; everything is compiled anew for that."""
     with emulated(emulator, anew=True) as emulation:
         result = f(*arguments, **named)
         leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(result)]
     floats = [leaf for leaf in leaves if leaf.dtype.kind not in "biuO"]
-    return Run([_wide(leaf) for leaf in floats], emulation.programs)
-
-
-def _wide(leaf: np.ndarray) -> np.ndarray:
-    return leaf.astype(np.complex128 if leaf.dtype.kind == "c" else np.float64)
+    wide = [leaf.astype(np.complex128 if leaf.dtype.kind == "c" else np.float64) for leaf in floats]
+    return _Run(wide, emulation.programs)

@@ -2,7 +2,7 @@
 
 A row is *as there* where this machine computes the same bits, and *bounded* where the chip has a
 way of its own: an order of summation, a last ulp. What such a way can change is what `numerics`
-bounds for every backend; `leeway` carries it through a program to its result.
+bounds for every backend; `error_bound` carries it through a program to its result.
 """
 
 from __future__ import annotations
@@ -34,9 +34,10 @@ class Fact:
     """Whether it is so here, too."""
 
     oldest: tuple[int, int] = (0, 0)
-    """The compute capability from which on it holds."""
+    """The first compute capability that it holds for."""
 
     newest: tuple[int, int] = (99, 9)
+    """The last compute capability that it holds for."""
 
 
 _PRECISION = "jax.lax.Precision"
@@ -154,21 +155,8 @@ FACTS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """Of one target."""
-
-    target: str
-    facts: tuple[Fact, ...]
-
-    def __str__(self) -> str:
-        from jitcount._emulate.result import shown_facts  # noqa: PLC0415 (it has the door)
-
-        return shown_facts(self)
-
-
 def facts_of(target: Target) -> tuple[Fact, ...]:
-    """What is known of a target's chip."""
+    """What is known of the arithmetic of a target's chip."""
     capability = getattr(target.chip, "capability", (0, 0))
     return tuple(
         fact

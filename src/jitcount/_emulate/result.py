@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from jitcount._emulate.facts import Facts, facts_of
+from jitcount._emulate.facts import facts_of
 from jitcount._emulate.product_source import product_in
 from jitcount._emulate.translate import NEAR
 from jitcount._text import encode_safely, escape_control_chars
@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from jitcount._emulate.emulator import Emulator
-    from jitcount._emulate.error import Leeway, Shares
+    from jitcount._emulate.error import ErrorBound, ErrorByLine
+    from jitcount._emulate.facts import Fact
     from jitcount._emulate.translate import Site
     from jitcount._observe.call_site import CallSite
 
@@ -37,7 +38,7 @@ class RoundingAt:
 
     @property
     def code(self) -> str:
-        """The product as it is written there, ``"q @ k"``; if that is not to be found, `what`."""
+        """The product as its line writes it, ``"q @ k"``; `what`, if that is not to be found."""
         is_there = not self.place.startswith(NEAR)
         return (product_in(self.place) if is_there else "") or self.what
 
@@ -48,20 +49,20 @@ class RoundingAt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmulatedProgram:
-    """One program: whether it computes as the target's own would."""
+    """A program of the block, and whether it computes as the target's own would."""
 
     function: str
     signature: tuple[str, ...]
     call_site: CallSite | str
     faithful: bool
     reason: str = ""
-    """Why it is not: then it computes as on this machine."""
+    """Why it is not faithful: then it computes as on this machine."""
 
     roundings: tuple[RoundingAt, ...] = ()
-    """By line, where the target rounds."""
+    """The lines at which the target rounds."""
 
     cycles: int | None = None
-    """One run on the target, by its compiler's own estimate; None where it gives none."""
+    """What one run takes on the target, by its compiler's own estimate; None where it has none."""
 
     def __str__(self) -> str:
         call = f"{self.function}({', '.join(self.signature)})"
@@ -82,11 +83,11 @@ def by_line(sites: Iterable[Site]) -> tuple[RoundingAt, ...]:
 
 @dataclass
 class Emulation:
-    """What `jitcount.as_if` gives: the programs of its block, in order.
+    """The programs of a block of `jitcount.as_if`, in order.
 
     >>> from jitcount._emulate.emulator import Emulator
     >>> from jitcount._targets.names import parse
-    >>> print(Emulation(Emulator.of(parse("tpu:v5e"), timeout=600)))
+    >>> print(Emulation(Emulator.for_target(parse("tpu:v5e"), timeout=600)))
     As if on tpu:v5e: nothing was compiled
     """
 
@@ -95,12 +96,12 @@ class Emulation:
 
     @property
     def target(self) -> str:
-        """The target's name."""
+        """The name of the target that the block emulates."""
         return self.emulator.target.name
 
     @property
     def faithful(self) -> bool:
-        """Whether all of them compute as the target's own would."""
+        """Whether all programs compute as the target's own would."""
         return all(program.faithful for program in self.programs)
 
     def lines(self) -> list[CallSite]:
@@ -108,25 +109,25 @@ class Emulation:
         every = (rounding.place for program in self.programs for rounding in program.roundings)
         return list(dict.fromkeys(every))
 
-    def shares(self, f: Callable[..., Any], *arguments: Any, **named: Any) -> Shares:
+    def error_by_line(self, f: Callable[..., Any], *arguments: Any, **named: Any) -> ErrorByLine:
         """Which lines make ``f(*arguments)`` differ on the target, and by how much of the change.
 
         `f` is called once for each line that rounds, again for the lines that count, with the
-        highest precision there, and twice more: it must give the same for the same arguments, and
+        highest precision there, and twice more: it must return the same for the same arguments, and
         not consume them.
         """
-        from jitcount._emulate.error import shares  # noqa: PLC0415 (it runs programs itself)
+        from jitcount._emulate.error import error_by_line  # noqa: PLC0415 (it opens blocks itself)
 
-        return shares(self.emulator, f, *arguments, **named)
+        return error_by_line(self.emulator, f, *arguments, **named)
 
-    def leeway(self, f: Callable[..., Any], *arguments: Any, **named: Any) -> Leeway:
+    def error_bound(self, f: Callable[..., Any], *arguments: Any, **named: Any) -> ErrorBound:
         """How far the chip's own ``f(*arguments)`` may be from this: orders of sums, last ulps.
 
         `f` is called five times.
         """
-        from jitcount._emulate.error import leeway  # noqa: PLC0415 (the same)
+        from jitcount._emulate.error import error_bound  # noqa: PLC0415 (the same)
 
-        return leeway(self.emulator, f, *arguments, **named)
+        return error_bound(self.emulator, f, *arguments, **named)
 
     @property
     def arithmetic(self) -> Facts:
@@ -140,9 +141,15 @@ class Emulation:
         return render(emulation_table(self))
 
 
-def shown_facts(facts: Facts) -> str:
-    """A table of them."""
-    from jitcount._show.emulation_table import facts_table  # noqa: PLC0415 (to the right)
-    from jitcount._show.terminal import render  # noqa: PLC0415
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What is known of one target's arithmetic; prints as a table."""
 
-    return render(facts_table(facts))
+    target: str
+    facts: tuple[Fact, ...]
+
+    def __str__(self) -> str:
+        from jitcount._show.emulation_table import facts_table  # noqa: PLC0415 (to the right)
+        from jitcount._show.terminal import render  # noqa: PLC0415
+
+        return render(facts_table(self))

@@ -1,23 +1,29 @@
-"""From the HLO that a target's compiler made to StableHLO that this machine compiles."""
+"""From the HLO that a target's compiler made to StableHLO that this machine compiles.
+
+`translate` goes through a module instruction by instruction. Each opcode has a rule, a function in
+`rules` that takes a `Context` and writes the same operation with the `Writer`; where the target
+rounds what it multiplies, the rule writes that rounding too, and it is noted as a `Site`.
+"""
 
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 from jitcount._emulate.arithmetic import BFLOAT16, EXACT, Rounding
 from jitcount._emulate.writer import Value, Values, Writer, flat_values
 from jitcount._hlo import parser
 from jitcount._hlo.locations import SourceTables
-from jitcount._hlo.parser import flat
+from jitcount._hlo.parser import Shape, flat
 from jitcount._observe.call_site import UNKNOWN_SITE, CallSite
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from jitcount._emulate.arithmetic import Arithmetic
-    from jitcount._hlo.parser import Computation, Instruction, Shape
+    from jitcount._hlo.parser import Instruction, Shapes
 
 
 class NotKnownError(Exception):
@@ -35,148 +41,18 @@ class Site:
     rounding: Rounding
 
 
-@dataclass
-class Translation:
-    """One program on its way."""
-
-    module: parser.Module
-    arithmetic: Arithmetic
-    exact: Collection[str] = ()
-    """Lines whose products are computed without rounding."""
-
-    devices: int = 1
-    """Over how many it is sharded."""
-
-    is_float32: bool = False
-    """Whether the program itself has no bfloat16: then all of it is the compiler's rounding."""
-
-    draw: int = 0
-    """Which of some chances moves what is the hardware's own; 0 for none."""
-
-    sites: list[Site] = field(default_factory=list)
-    is_in_loop: bool = False
-    """Whether the instruction at hand is part of a loop that the target made of a fusion."""
-
-    is_wide: bool = False
-    """Whether 16 bits are computed in float32 and stay so: inside of a reduction."""
-
-    collected: dict[str, Values] = field(default_factory=dict)
-    """Of operations between devices, what each was given; by their names."""
-
-    places: SourceTables = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.places = SourceTables(self.module.tables)
-
-    def run(self, writer: Writer, name: str, arguments: Sequence[Values], root: str = "") -> Values:
-        """Write a computation's operations here, for arguments; it gives its root, or another."""
-        computation = self.module.computations[name]
-        found: dict[str, Values] = {}
-        for instruction in computation.instructions:
-            if instruction.opcode == "parameter":
-                found[instruction.name] = arguments[int(instruction.inside)]
-            else:
-                operands = [found[operand] for operand in instruction.operands]
-                found[instruction.name] = self.write(writer, instruction, operands)
-        return found[root or computation.root.name]
-
-    def write(self, writer: Writer, instruction: Instruction, operands: list[Values]) -> Values:
-        """Write one operation by the rule for its opcode."""
-        rule = RULES.get(instruction.opcode)
-        if rule is None:
-            raise NotKnownError(f"the operation {instruction.opcode}")
-        if instruction.opcode in COLLECTIVES:
-            self.collected[instruction.name] = tuple(operands)
-        return rule(self, writer, instruction, operands)
-
-    def declared(self, writer: Writer, instruction: Instruction, value: Value) -> Value:
-        """A value with the elements that an instruction declares.
-
-        XLA:TPU rounds what a product takes already where it moves it: a copy of float32 may be one
-        of bfloat16. That is a rounding as any other; where it is not to be, the value stays as it
-        is, and what follows takes it so.
-        """
-        element = instruction.shape.element
-        if value.shape.element == element:
-            return value
-        is_narrower = value.shape.element == "f32" and element == "bf16"
-        if is_narrower and self.is_float32 and not self.site(instruction, _NARROWED):
-            return value
-        return writer.convert(value, element)
-
-    def site(self, instruction: Instruction, rounding: Rounding) -> bool:
-        """Note a product that is rounded; whether it is to be, this time."""
-        what = instruction.metadata.get("op_name", '""').strip('"').rpartition("/")[2]
-        place = self._place(instruction)
-        self.sites.append(Site(place, what or instruction.opcode, rounding))
-        return place not in self.exact
-
-    def _place(self, instruction: Instruction) -> CallSite:
-        """The line that it comes from; where a compiler made it up, near what it takes."""
-        place = self.places.site_of(instruction.metadata)
-        if place is not UNKNOWN_SITE:
-            return place
-        waiting, seen = list(instruction.operands), 0
-        while waiting and seen < _MOST_LOOKED_AT:
-            seen += 1
-            other = self.module.instructions[waiting.pop(0)]
-            place = self.places.site_of(other.metadata)
-            if place is not UNKNOWN_SITE:
-                return CallSite(f"{NEAR}{place}", place.file, place.line, place.function)
-            waiting += other.operands
-            if other.opcode == "fusion":
-                (name,) = other.called("calls")
-                waiting.append(self.module.computations[name].root.name)
-        return UNKNOWN_SITE
-
-    def folded(self, instruction: Instruction, shape: Shape) -> None:
-        """Note a constant that the compiler has rounded itself; no line makes that exact again."""
-        if shape.size > 1:
-            self.site(instruction, _NARROWED)
-
-    @contextlib.contextmanager
-    def wide(self) -> Iterator[None]:
-        """Let 16 bits be float32 for a block."""
-        before, self.is_wide = self.is_wide, True
-        try:
-            yield
-        finally:
-            self.is_wide = before
-
-    def apply(self, name: str) -> Callable[[Writer, list[Value]], Sequence[Value]]:
-        """The body of a region that is a computation."""
-        return lambda writer, values: flat_values(self.run(writer, name, values))
-
-
-_NARROWED = Rounding(BFLOAT16)
-
-COLLECTIVES = frozenset(
-    {"all-reduce", "all-gather", "reduce-scatter", "collective-permute", "all-to-all"}
-)
-
-# How a line is called that an instruction only comes near to, and how far that is looked for.
-NEAR = "near "
-_MOST_LOOKED_AT = 16
-
-RULES: dict[str, Callable[[Translation, Writer, Instruction, list[Values]], Values]] = {}
-
-
-def rule(*opcodes: str) -> Callable[..., Callable[..., Values]]:
-    """Declare a rule for opcodes."""
-
-    def declare(function: Callable[..., Values]) -> Callable[..., Values]:
-        RULES.update(dict.fromkeys(opcodes, function))
-        return function
-
-    return declare
-
-
 @dataclass(frozen=True, slots=True)
 class Translated:
     """A program that this machine can compile."""
 
     text: str
     """A module with one function, ``main``."""
+
+    parameter_types: tuple[str, ...]
+    """The MLIR types of what ``main`` takes: ``tensor<8x128xf32>``."""
+
+    result_types: tuple[str, ...]
+    """The MLIR types of what ``main`` returns."""
 
     sites: tuple[Site, ...]
 
@@ -191,7 +67,7 @@ def translate(  # noqa: PLR0913 (each is one more way to run the same text)
     exact: Collection[str] = (),
     devices: int = 1,
     is_float32: bool = False,
-    draw: int = 0,
+    perturbation_seed: int = 0,
 ) -> Translated:
     """Rewrite an optimised HLO module.
 
@@ -199,24 +75,71 @@ def translate(  # noqa: PLR0913 (each is one more way to run the same text)
         text: what the target's compiler made.
         arithmetic: how the target computes.
         exact: lines whose products keep all bits all the same.
-        devices: over how many it is sharded.
+        devices: the number of devices that it is sharded over.
         is_float32: the program itself has no bfloat16.
-        draw: which of some chances moves what is the hardware's own; 0 for none.
+        perturbation_seed: seed for perturbing unknown hardware rounding; 0 disables it.
 
     Raises:
-        NotKnownError: what it is that has no meaning here.
+        NotKnownError: something in the module has no meaning here; the text names it.
     """
     from jitcount._emulate import rules  # noqa: F401, PLC0415 (they declare themselves)
 
-    if is_float32 and arithmetic is EXACT:
-        text = text.replace("bf16[", "f32[")
     try:
         module = parser.parse(text)
-        translation = Translation(module, arithmetic, exact, devices, is_float32, draw)
-        body = _main(translation, module.entry)
+        if is_float32 and arithmetic is EXACT:
+            module = _in_float32(module)
+        translation = Translation(module, arithmetic, exact, devices, is_float32, perturbation_seed)
+        return _translated(translation)
     except (ValueError, TypeError, KeyError, IndexError) as error:
         raise NotKnownError(str(error)) from error
-    return Translated(body, tuple(translation.sites), _longest_chain(module) >= _LONG)
+
+
+def _in_float32(module: parser.Module) -> parser.Module:
+    """A module with float32 wherever a compiler put bfloat16: no product is to be rounded."""
+
+    def wide(shapes: Shapes) -> Shapes:
+        if isinstance(shapes, tuple):
+            return tuple(map(wide, shapes))
+        return replace(shapes, element="f32") if shapes.element == "bf16" else shapes
+
+    computations = {}
+    for name, computation in module.computations.items():
+        instructions = {
+            each.name: replace(
+                each,
+                shapes=wide(each.shapes),
+                operand_shapes=tuple(map(wide, each.operand_shapes)),
+            )
+            for each in computation.instructions
+        }
+        root = instructions[computation.root.name]
+        computations[name] = replace(
+            computation, instructions=tuple(instructions.values()), root=root
+        )
+    return replace(module, computations=computations, entry=computations[module.entry.name])
+
+
+def _translated(translation: Translation) -> Translated:
+    writer, entry = Writer(), translation.module.entry
+    shapes = [flat(parameter.shapes) for parameter in entry.parameters]
+    if any(len(each) != 1 for each in shapes):
+        raise ValueError("arguments in a tuple")
+    arguments = [Value(f"%arg{i}", shape.replace()) for i, (shape,) in enumerate(shapes)]
+    made = flat_values(translation.run(writer, entry.name, arguments))
+    wanted = flat(entry.root.shapes)
+    results = [writer.convert(v, shape.element) for v, shape in zip(made, wanted, strict=True)]
+    heads = ", ".join(f"{value.name}: {value.shape.type}" for value in arguments)
+    names = ", ".join(value.name for value in results)
+    result_types = tuple(value.shape.type for value in results)
+    types = ", ".join(result_types)
+    lines = [*writer.lines, f'"func.return"({names}) : ({types}) -> ()']
+    return Translated(
+        f"func.func public @main({heads}) -> ({types}) {{\n" + "\n".join(lines) + "\n}\n",
+        tuple(value.shape.type for value in arguments),
+        result_types,
+        tuple(translation.sites),
+        _longest_chain(translation.module) >= _LONG,
+    )
 
 
 def _longest_chain(module: parser.Module) -> int:
@@ -234,17 +157,206 @@ _ON_ELEMENTS = frozenset(
 _LONG = 1000
 
 
-def _main(translation: Translation, entry: Computation) -> str:
-    writer = Writer()
-    shapes = [flat(parameter.shapes) for parameter in entry.parameters]
-    if any(len(each) != 1 for each in shapes):
-        raise ValueError("arguments in a tuple")
-    arguments: list[Values] = [Value(f"%arg{i}", each.of()) for i, (each,) in enumerate(shapes)]
-    made = flat_values(translation.run(writer, entry.name, arguments))
-    wanted = flat(entry.root.shapes)
-    results = [writer.convert(v, shape.element) for v, shape in zip(made, wanted, strict=True)]
-    heads = ", ".join(f"{v.name}: {v.shape.type}" for v in arguments if isinstance(v, Value))
-    types = ", ".join(value.shape.type for value in results)
-    given = ", ".join(value.name for value in results)
-    lines = [*writer.lines, f'"func.return"({given}) : ({types}) -> ()']
-    return f"func.func public @main({heads}) -> ({types}) {{\n" + "\n".join(lines) + "\n}\n"
+@dataclass
+class Translation:
+    """The state of one `translate`: the module, how to compute it, and what was found so far."""
+
+    module: parser.Module
+    arithmetic: Arithmetic
+    exact: Collection[str] = ()
+    """Lines whose products are computed without rounding."""
+
+    devices: int = 1
+    """The number of devices that the program is sharded over."""
+
+    is_float32: bool = False
+    """Whether the program itself has no bfloat16: then all of it is the compiler's rounding."""
+
+    perturbation_seed: int = 0
+    """Seed for perturbing unknown hardware rounding; 0 disables it."""
+
+    sites: list[Site] = field(default_factory=list)
+    is_in_loop: bool = False
+    """Whether the instruction at hand is part of a loop that the target made of a fusion."""
+
+    is_wide: bool = False
+    """Whether 16 bits are computed in float32 and stay so: inside of a reduction."""
+
+    collected: dict[str, Values] = field(default_factory=dict)
+    """The operands of each operation between devices, by its name."""
+
+    places: SourceTables = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.places = SourceTables(self.module.tables)
+
+    def run(self, writer: Writer, name: str, arguments: Sequence[Values], root: str = "") -> Values:
+        """Write a computation's operations, for arguments; returns its root, or another."""
+        computation = self.module.computations[name]
+        found: dict[str, Values] = {}
+        for instruction in computation.instructions:
+            if instruction.opcode == "parameter":
+                found[instruction.name] = arguments[int(instruction.inside)]
+            else:
+                operands = [found[operand] for operand in instruction.operands]
+                found[instruction.name] = self._write(Context(self, writer, instruction, operands))
+        return found[root or computation.root.name]
+
+    def _write(self, context: Context) -> Values:
+        rule = RULES.get(context.opcode)
+        if rule is None:
+            raise NotKnownError(f"the operation {context.opcode}")
+        if context.opcode in _COLLECTIVES:
+            self.collected[context.instruction.name] = tuple(context.operands)
+        return rule(context)
+
+    def note_rounding(self, instruction: Instruction, rounding: Rounding) -> bool:
+        """Note that an instruction rounds; returns whether it is to be rounded in this run."""
+        what = instruction.metadata.get("op_name", '""').strip('"').rpartition("/")[2]
+        place = self._place(instruction)
+        self.sites.append(Site(place, what or instruction.opcode, rounding))
+        return place not in self.exact
+
+    def _place(self, instruction: Instruction) -> CallSite:
+        """The line that an instruction comes from; of one that a compiler made, a line near it."""
+        place = self.places.site_of(instruction.metadata)
+        if place is not UNKNOWN_SITE:
+            return place
+        waiting, seen = list(instruction.operands), 0
+        while waiting and seen < _MOST_LOOKED_AT:
+            seen += 1
+            other = self.module.instructions[waiting.pop(0)]
+            place = self.places.site_of(other.metadata)
+            if place is not UNKNOWN_SITE:
+                return CallSite(f"{NEAR}{place}", place.file, place.line, place.function)
+            waiting += other.operands
+            if other.opcode == "fusion":
+                (name,) = other.called("calls")
+                waiting.append(self.module.computations[name].root.name)
+        return UNKNOWN_SITE
+
+    @contextlib.contextmanager
+    def wide(self) -> Iterator[None]:
+        """Compute 16 bits in float32, without rounding them, until the block ends."""
+        before, self.is_wide = self.is_wide, True
+        try:
+            yield
+        finally:
+            self.is_wide = before
+
+
+# How a line is called that an instruction only comes near to, and how far that is looked for.
+NEAR = "near "
+_MOST_LOOKED_AT = 16
+
+NARROWED = Rounding(BFLOAT16)
+"""What XLA:TPU does to the inputs of a product already where it moves them."""
+
+_COLLECTIVES = frozenset(
+    {"all-reduce", "all-gather", "reduce-scatter", "collective-permute", "all-to-all"}
+)
+
+
+@dataclass(slots=True)
+class Context:
+    """What a rule needs: an instruction, what its operands became, and where to write."""
+
+    translation: Translation
+    writer: Writer
+    instruction: Instruction
+    operands: list[Values]
+    """Arrays, or tuples of arrays."""
+
+    @property
+    def arrays(self) -> list[Value]:
+        """The operands of an instruction that takes no tuple."""
+        found = [each for each in self.operands if isinstance(each, Value)]
+        if len(found) != len(self.operands):
+            raise TypeError(f"{self.opcode} of a tuple")
+        return found
+
+    @property
+    def opcode(self) -> str:
+        """The instruction's name in HLO."""
+        return self.instruction.opcode
+
+    @property
+    def attributes(self) -> dict[str, str]:
+        """The instruction's attributes, as HLO writes them."""
+        return self.instruction.attributes
+
+    def numbers(self, name: str) -> tuple[int, ...]:
+        """The numbers in an attribute; empty where the instruction has no such attribute."""
+        return self.instruction.numbers(name)
+
+    def called(self, name: str) -> str:
+        """The name of the one computation in an attribute."""
+        (found,) = self.instruction.called(name)
+        return found
+
+    @property
+    def result(self) -> Shape:
+        """The shape of the one array that the instruction returns, without its layout."""
+        return self.instruction.shape.replace()
+
+    @property
+    def results(self) -> list[Shape]:
+        """The shapes of all arrays that the instruction returns, without their layouts."""
+        return [shape.replace() for shape in flat(self.instruction.shapes)]
+
+    def structured(self, values: Sequence[Value]) -> Values:
+        """The arrays that were made, as the instruction returns them: one, or a tuple."""
+        return values[0] if isinstance(self.instruction.shapes, Shape) else tuple(values)
+
+    def changed(self, **changes: Any) -> Context:
+        """A context with some fields of its instruction changed."""
+        return replace(self, instruction=replace(self.instruction, **changes))
+
+    def same(self, attributes: str = "") -> Value:
+        """Write the operation that StableHLO has by the same name, with the same operands."""
+        name = self.opcode.replace("-", "_")
+        return self.writer.op(name, self.arrays, self.result, attributes)
+
+    def run(self, name: str) -> Values:
+        """Write the computation in an attribute, for the instruction's operands."""
+        return self.translation.run(self.writer, self.called(name), self.operands)
+
+    def region(self, name: str) -> Callable[[Writer, list[Value]], Sequence[Value]]:
+        """A function that writes the computation in an attribute, as `Writer.region` takes it."""
+        called = self.called(name)
+        return lambda inner, values: flat_values(self.translation.run(inner, called, values))
+
+    def as_declared(self, value: Value) -> Value:
+        """A value with the elements that the instruction declares.
+
+        XLA:TPU rounds what a product takes already where it moves it: a copy of float32 may be one
+        of bfloat16. That is a rounding as any other; where it is not to be, the value stays as it
+        is, and what follows takes it so.
+        """
+        element = self.instruction.shape.element
+        if value.shape.element == element:
+            return value
+        is_rounding = (value.shape.element, element) == ("f32", "bf16")
+        if (
+            is_rounding
+            and self.translation.is_float32
+            and not self.translation.note_rounding(self.instruction, NARROWED)
+        ):
+            return value
+        return self.writer.convert(value, element)
+
+
+Rule = Callable[[Context], Values]
+
+RULES: dict[str, Rule] = {}
+"""The rule of each opcode."""
+
+
+def rule(*opcodes: str) -> Callable[[Rule], Rule]:
+    """Declare a rule for opcodes."""
+
+    def declare(function: Rule) -> Rule:
+        RULES.update(dict.fromkeys(opcodes, function))
+        return function
+
+    return declare

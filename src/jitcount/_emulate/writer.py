@@ -17,10 +17,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """What an operation gave."""
+    """An array that an operation of the program returns."""
 
     name: str
+    """Its name in the text: ``%v7``."""
+
     shape: Shape
+    """Without a layout: how an array lies in memory is for the compiler to say."""
 
 
 Values = Value | tuple["Values", ...]
@@ -35,7 +38,7 @@ def flat_values(values: Values) -> list[Value]:
 
 
 def like(structure: Values, values: Iterator[Value]) -> Values:
-    """Other arrays in the same structure."""
+    """Other arrays in the structure of a tuple, or of an array."""
     if isinstance(structure, Value):
         return next(values)
     return tuple(like(each, values) for each in structure)
@@ -83,7 +86,7 @@ def numpy_type(element: str) -> np.dtype:
 
 @dataclass(slots=True)
 class Writer:
-    """Collects the lines of one region; names are its whole program's."""
+    """Collects the lines of one region; all regions of a program count their names together."""
 
     names: Iterator[int] = field(default_factory=itertools.count)
     lines: list[str] = field(default_factory=list)
@@ -124,9 +127,9 @@ class Writer:
         return [Value(f"{made}#{i}", shape) for i, shape in enumerate(results)]
 
     def manual(self, name: str, result: Shape) -> Value:
-        """An operation without operands that is another on each device.
+        """An operation without operands whose result is another on each device.
 
-        Which it is follows from nothing that it takes: so it is written.
+        Nothing that it takes says so, and so it is written as an attribute.
         """
         made = f"%v{next(self.names)}"
         how = '{mhlo.sharding = "{manual}"}'
@@ -147,54 +150,94 @@ class Writer:
         first = f"^bb0({heads}):\n" if values else ""
         return "{\n" + first + "\n".join(inner.lines) + "\n}"
 
-    # --- What many rules need -------------------------------------------------------------------
+    # --- Operations that many rules write ---------------------------------------------------------
+
+    def apply(self, name: str, *operands: Value) -> Value:
+        """An operation whose result has the shape of its first operand."""
+        return self.op(name, operands, operands[0].shape)
 
     def constant(self, values: np.ndarray, shape: Shape) -> Value:
         """A constant, to the bit."""
         return self.op("constant", [], shape, f"value = {_dense(values)} : {shape.type}")
 
     def full(self, number: float, shape: Shape) -> Value:
-        """The same number everywhere."""
+        """An array that holds the same number everywhere."""
         return self.constant(np.full((), number, numpy_type(shape.element)), shape)
 
+    def iota(self, shape: Shape, axis: int) -> Value:
+        """An array of the places along an axis: 0, 1, 2 and so on."""
+        return self.op("iota", [], shape, f"iota_dimension = {axis} : i64")
+
+    def compare(self, one: Value, other: Value, direction: str, kind: str = "") -> Value:
+        """Compare elements: ``"EQ"``, ``"LT"``; `kind` is StableHLO's, such as ``"TOTALORDER"``."""
+        how = f"comparison_direction = #stablehlo<comparison_direction {direction}>"
+        if kind:
+            how = f"compare_type = #stablehlo<comparison_type {kind}>, {how}"
+        return self.op("compare", [one, other], one.shape.replace("pred"), how)
+
+    def select(self, which: Value, one: Value, other: Value) -> Value:
+        """Elements of `one` where `which` is true, and of `other` elsewhere."""
+        return self.op("select", [which, one, other], one.shape)
+
+    def broadcast(self, value: Value, shape: Shape, axes: Iterable[int]) -> Value:
+        """An array repeated to a larger shape; `axes` are the places of its own axes there."""
+        return self.op("broadcast_in_dim", [value], shape, f"broadcast_dimensions = {array(axes)}")
+
+    def reduce(self, name: str, value: Value, axes: Sequence[int], start: float = 0) -> Value:
+        """An array reduced over some axes by an operation of two elements, such as ``"add"``."""
+        scalar = value.shape.replace(extents=())
+        extents = tuple(e for axis, e in enumerate(value.shape.extents) if axis not in axes)
+        region = self.region([scalar, scalar], lambda inner, pair: [inner.op(name, pair, scalar)])
+        given = [value, self.full(start, scalar)]
+        shape, how = value.shape.replace(extents=extents), f"dimensions = {array(axes)}"
+        return self.op("reduce", given, shape, how, [region])
+
     def reshape(self, value: Value, extents: tuple[int, ...]) -> Value:
-        """The same elements in the same order."""
+        """The same elements in the same order, with other extents."""
         if value.shape.extents == extents:
             return value
-        return self.op("reshape", [value], value.shape.of(extents=extents))
+        return self.op("reshape", [value], value.shape.replace(extents=extents))
 
     def transpose(self, value: Value, axes: tuple[int, ...]) -> Value:
-        """Axes in another order."""
+        """An array with its axes in another order."""
         if axes == tuple(range(len(axes))):
             return value
         extents = tuple(value.shape.extents[axis] for axis in axes)
-        shape = value.shape.of(extents=extents)
+        shape = value.shape.replace(extents=extents)
         return self.op("transpose", [value], shape, f"permutation = {array(axes)}")
 
+    def concatenate(self, values: Sequence[Value], axis: int) -> Value:
+        """Arrays joined along an axis."""
+        extents = list(values[0].shape.extents)
+        extents[axis] = sum(value.shape.extents[axis] for value in values)
+        shape = values[0].shape.replace(extents=tuple(extents))
+        return self.op("concatenate", values, shape, f"dimension = {axis} : i64")
+
     def slice(self, value: Value, limits: tuple[int, ...]) -> Value:
-        """The first of each axis."""
+        """The first places of each axis, up to its limit."""
         if value.shape.extents == limits:
             return value
-        rank = len(limits)
-        how = (
-            f"limit_indices = {array(limits)}, start_indices = {array([0] * rank)}, "
-            f"strides = {array([1] * rank)}"
-        )
-        return self.op("slice", [value], value.shape.of(extents=limits), how)
+        return self.part(value, {axis: (0, limit) for axis, limit in enumerate(limits)})
 
-    def taken(self, value: Value, at: int) -> Value:
-        """One of those along the first axis, which goes."""
+    def part(self, value: Value, taken: dict[int, tuple[int, int]]) -> Value:
+        """A part of an array: for some axes, the place where it begins, and its extent there."""
         extents = value.shape.extents
+        parts = [taken.get(axis, (0, extent)) for axis, extent in enumerate(extents)]
         how = (
-            f"limit_indices = {array([at + 1, *extents[1:]])}, "
-            f"start_indices = {array([at, *[0] * (len(extents) - 1)])}, "
+            f"limit_indices = {array(begin + size for begin, size in parts)}, "
+            f"start_indices = {array(begin for begin, _ in parts)}, "
             f"strides = {array([1] * len(extents))}"
         )
-        made = self.op("slice", [value], value.shape.of(extents=(1, *extents[1:])), how)
-        return self.reshape(made, extents[1:])
+        return self.op(
+            "slice", [value], value.shape.replace(extents=tuple(s for _, s in parts)), how
+        )
+
+    def taken(self, value: Value, at: int) -> Value:
+        """One place along the first axis, without that axis."""
+        return self.reshape(self.part(value, {0: (at, 1)}), value.shape.extents[1:])
 
     def pad(self, value: Value, extents: tuple[int, ...]) -> Value:
-        """Zeros behind the last of each axis."""
+        """An array with zeros after the last place of each axis, up to some extents."""
         if value.shape.extents == extents:
             return value
         rank = len(extents)
@@ -203,22 +246,25 @@ class Writer:
             f"edge_padding_high = {array(more)}, edge_padding_low = {array([0] * rank)}, "
             f"interior_padding = {array([0] * rank)}"
         )
-        zero = self.full(0, value.shape.of(extents=()))
-        return self.op("pad", [value, zero], value.shape.of(extents=extents), how)
+        zero = self.full(0, value.shape.replace(extents=()))
+        return self.op("pad", [value, zero], value.shape.replace(extents=extents), how)
 
     def convert(self, value: Value, element: str) -> Value:
-        """Other elements; a rounding that is written must not be taken away as excess."""
+        """An array with other elements.
+
+        To fewer bits it is rounded first, by an operation that XLA does not remove as excess.
+        """
         if value.shape.element == element:
             return value
         bits = PRECISIONS.get(element)
         if bits is not None and value.shape.element in _WIDER.get(element, ()):
             value = self.rounded(value, *bits)
-        return self.op("convert", [value], value.shape.of(element))
+        return self.op("convert", [value], value.shape.replace(element))
 
     def rounded(self, value: Value, exponent: int, mantissa: int) -> Value:
-        """Rounded to so many bits, in the type that it has."""
+        """An array rounded to so many bits, in the type that it has."""
         how = f"exponent_bits = {exponent} : i32, mantissa_bits = {mantissa} : i32"
-        return self.op("reduce_precision", [value], value.shape.of(), how)
+        return self.op("reduce_precision", [value], value.shape, how)
 
     def rounded_away(self, value: Value, mantissa: int) -> Value:
         """A float32 rounded to so many bits of mantissa; what is halfway goes away from zero.
@@ -226,14 +272,14 @@ class Writer:
         Half of the last bit that stays is added to the bits as a whole number, and what lies below
         is cut off: a carry goes into the exponent, as it should.
         """
-        shape = value.shape.of("u32")
+        shape = value.shape.replace("u32")
         drop = _MANTISSA - mantissa
         bits = self.op("bitcast_convert", [value], shape)
-        bits = self.op("add", [bits, self.full(1 << (drop - 1), shape)], shape)
+        bits = self.apply("add", bits, self.full(1 << (drop - 1), shape))
         kept = self.full((1 << 32) - (1 << drop), shape)
-        made = self.op("bitcast_convert", [self.op("and", [bits, kept], shape)], value.shape.of())
-        is_finite = self.op("is_finite", [value], shape.of("pred"))
-        return self.op("select", [is_finite, made, value], value.shape.of())
+        made = self.op("bitcast_convert", [self.apply("and", bits, kept)], value.shape)
+        is_finite = self.op("is_finite", [value], shape.replace("pred"))
+        return self.select(is_finite, made, value)
 
 
 _MANTISSA = 23  # bits of a float32's
@@ -242,7 +288,7 @@ _WIDER = {"bf16": {"f32", "f64"}, "f16": {"f32", "f64"}}
 
 
 def _dense(values: np.ndarray) -> str:
-    """To the bit: as hexadecimal bytes, but for booleans."""
+    """A constant's value, to the bit: as hexadecimal bytes, where MLIR takes them."""
     if values.dtype == np.bool_:
         if values.ndim == 0:
             return f"dense<{str(bool(values)).lower()}>"

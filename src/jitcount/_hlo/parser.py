@@ -186,8 +186,8 @@ class Shape:
         minor_to_major = self.minor_to_major
         return tuple(range(rank)) if minor_to_major is None else minor_to_major[::-1]
 
-    def of(self, element: str | None = None, extents: tuple[int, ...] | None = None) -> Shape:
-        """The same shape with other elements or extents, in the default layout."""
+    def replace(self, element: str | None = None, extents: tuple[int, ...] | None = None) -> Shape:
+        """The same shape with other elements or other extents, and without a layout."""
         return Shape(
             self.element if element is None else element,
             self.extents if extents is None else extents,

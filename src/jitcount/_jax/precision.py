@@ -1,7 +1,7 @@
 """Asks for a higher precision in a program that is lowered already.
 
-JAX has `precision=` where a program is written; to know what that would do to one line of a program
-of the user's, the attribute is set in the module that it was lowered to.
+JAX has `precision=` where a program is written; to find out what that would do to one line of a
+user's program, the attribute is set in the module that it was lowered to.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _HIGHEST = "[#stablehlo<precision HIGHEST>, #stablehlo<precision HIGHEST>]"
 
 
 def with_highest_precision(bytecode: bytes, lines: Collection[tuple[str, int]]) -> bytes:
-    """A module's bytecode, with the products of some lines of files at the highest precision.
+    """A module's bytecode, with the products of some lines at the highest precision.
 
-    Without lines it is all products.
+    Lines are pairs of a file and a number; without any, all products are changed.
     """
     with _mlir.make_ir_context():
         module = ir.Module.parse(bytecode)

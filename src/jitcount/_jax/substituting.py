@@ -1,12 +1,12 @@
 """Compiles something else in place of what JAX asks for, for the length of a block.
 
 This is the one place that replaces a function of JAX's. There is no public hook between lowering
-and compiling: `jax.monitoring` only tells, and a plugin would be another backend. What is replaced
-is `compile_or_get_cached`, which all releases from 0.7.1 on call with the module, whether or not
-the persistent cache is on: so what is compiled here never comes from there, nor goes there.
+and compiling: `jax.monitoring` only reports, and a plugin would be another backend. The function is
+`compile_or_get_cached`, which all releases from 0.7.1 on call with the module, whether or not the
+persistent cache is on: so what is compiled here never comes from that cache, nor goes there.
 
 JAX's own caches must keep apart what is compiled inside and outside. Their keys hold the settings;
-one of these, `jax_xla_profile_version`, means nothing to a CPU's compiler: its value tells the
+one of these, `jax_xla_profile_version`, means nothing to a CPU's compiler: its value keeps the
 blocks apart. (`jax.make_user_context` is made for that, but to make one changes all keys, and with
 that throws away all that was compiled before.)
 """
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from jitcount._jax.replacing import Shards
 
     Substitute = Callable[["Compilable"], Any]
-    """Gives an executable, or None where JAX's own should be."""
+    """Returns an executable, or None where JAX's own should be."""
 
 
 class Compilable:
@@ -51,21 +51,26 @@ class Compilable:
 
     @property
     def platform(self) -> str:
-        """For which it compiles."""
+        """The name of the platform that it compiles for."""
         return str(self._arguments["backend"].platform)
 
     @property
     def devices(self) -> int:
-        """For how many."""
+        """The number of devices that the program runs on."""
         return int(self._arguments["devices"].size)
 
+    @property
+    def processes(self) -> int:
+        """The number of processes that those devices belong to."""
+        return len({device.process_index for device in self._arguments["devices"].flat})
+
     def signature(self) -> tuple[list[str], list[str]]:
-        """The types of arguments and results."""
+        """The MLIR types of the program's arguments, and of its results."""
         kind = main_function(self._arguments["computation"]).type
         return [str(each) for each in kind.inputs], [str(each) for each in kind.results]
 
     def has_bfloat16(self) -> bool:
-        """Whether the program itself computes with it."""
+        """Whether the program itself computes with bfloat16."""
         text = self._arguments["computation"].operation.get_asm(large_elements_limit=16)
         return "bf16" in text
 
@@ -75,8 +80,7 @@ class Compilable:
         """The module with another function in place of its own; aliases and shardings stay.
 
         Of a program over several devices that is the function of one device; `shards` says how
-        arguments and results are laid out. Long chains take another way through
-        the compiler.
+        arguments and results are laid out. Long chains take another way through the compiler.
         """
         self._has_shards = shards is not None
         self._has_long_chains = has_long_chains
@@ -84,24 +88,19 @@ class Compilable:
 
     @property
     def _options(self) -> Any:
-        """With shards the text has its shardings in XLA's own form, not in Shardy's."""
+        """JAX's options; without Shardy where there are shards, whose text has XLA's shardings."""
         given = self._arguments["compile_options"]
         given = without_shardy(given) if self._has_shards else given
         return for_long_chains(given) if self._has_long_chains else given
 
     @property
     def options(self) -> bytes:
-        """How it is compiled."""
+        """The options that it is compiled with, serialised."""
         return written_options(self._options)
 
-    @property
-    def processes(self) -> int:
-        """Of how many the devices are."""
-        return len({device.process_index for device in self._arguments["devices"].flat})
-
     def load(self, text: str, written: bytes) -> Any:
-        """Take what another process has compiled of a module; None where that does not fit."""
-        _get_ready(text)
+        """Load what another process has compiled of a module; None where that does not fit."""
+        _register_lapack(text)
         given = self._arguments
         return loaded_executable(
             given["backend"], written, given["executable_devices"], self._options
@@ -109,7 +108,7 @@ class Compilable:
 
     def compile(self, text: str) -> Any:
         """Compile a module of the same signature in its place, past the persistent cache."""
-        _get_ready(text)
+        _register_lapack(text)
         given = self._arguments
         with _mlir.make_ir_context():
             module = ir.Module.parse(text)
@@ -132,7 +131,8 @@ _NAMES = (
 )
 
 
-# What the setting was outside of each block that is open.
+# The setting outside of each open block, the outermost first. The function that blocks replace, and
+# the setting itself, are the process's, and so is this.
 _before: list[Any] = []
 
 
@@ -142,8 +142,8 @@ def substituted(substitute: Substitute, number: int, name: str = "") -> Iterator
 
     Args:
         substitute: called in the thread that compiles, in place of the compiler.
-        number: tells what is compiled in here from all else; the same number finds again what was
-            compiled under it before.
+        number: keeps what is compiled in the block apart from all else in JAX's caches; with the
+            same number, what an earlier block has compiled is found again.
         name: what causes call that block.
     """
     settings.name_block(number, name)
@@ -172,7 +172,7 @@ def substituted(substitute: Substitute, number: int, name: str = "") -> Iterator
 
 @contextlib.contextmanager
 def suspended() -> Iterator[None]:
-    """For a block, let all be as outside of every block of `substituted`."""
+    """Compile as outside of every block of `substituted`, until this one ends."""
     inside = jax.config.values[settings.KEY_OF_BLOCKS]
     jax.config.update(settings.KEY_OF_BLOCKS, _before[0] if _before else inside)
     try:
@@ -181,8 +181,8 @@ def suspended() -> Iterator[None]:
         jax.config.update(settings.KEY_OF_BLOCKS, inside)
 
 
-def _get_ready(text: str) -> None:
-    """Have what a module calls.
+def _register_lapack(text: str) -> None:
+    """Look up LAPACK's functions, if a module calls any.
 
     JAX looks LAPACK up when it lowers the first call of it; to run one before that ends the
     process. The program in question may have none.

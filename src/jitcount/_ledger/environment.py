@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 import jitcount
-from jitcount._emulate.active_target import target_in_force
+from jitcount._emulate.active_target import active_target
 
 # The distributions that bring a compiler and a runtime for an accelerator.
 _PLUGINS = ("jax-cuda12-plugin", "jax-cuda13-plugin", "jax-rocm7-plugin", "libtpu")
@@ -97,7 +97,7 @@ def environment() -> Environment:
         cpu=_cpu(),
         xla_flags=os.environ.get("XLA_FLAGS", ""),
         config={name: str(jax.config.values[name]) for name in _CONFIG},
-        as_if=target_in_force(),
+        as_if=active_target(),
     )
 
 

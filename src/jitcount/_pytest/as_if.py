@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class AsIf:
-    """From the tests' import of JAX on, until the run ends; in each worker, if there are some."""
+    """Emulates a target from the tests' import of JAX on, until the run ends; in each worker."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
@@ -49,7 +49,7 @@ class AsIf:
         try:
             self._emulation = self._block.enter_context(as_if(self._target))
         except Exception as error:  # noqa: BLE001 (the tests' own import must not fail)
-            self._problem = f"not as if on {self._target}: {_in_a_line(error)}"
+            self._problem = f"not as if on {self._target}: {_first_line(error)}"
 
     @pytest.hookimpl(wrapper=True, trylast=True)  # nearest to the test: what raises is the test's
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
@@ -77,8 +77,9 @@ class AsIf:
         return report
 
     def _explained(self, item: pytest.Item, call: pytest.CallInfo[None]) -> list[str]:
-        """What a failure has to do with the target, and the programs of its test."""
-        from jitcount._emulate.as_if import emulated, suspended  # noqa: PLC0415 (it needs JAX)
+        """Texts that say what a failure has to do with the target, and show its test's programs."""
+        from jitcount._emulate.as_if import emulated  # noqa: PLC0415 (it needs JAX)
+        from jitcount._jax.substituting import suspended  # noqa: PLC0415 (the same)
 
         assert self._emulation is not None  # noqa: S101
         programs = self._emulation.programs[self._before :]
@@ -111,14 +112,14 @@ class AsIf:
         return "There it passes with exact products, too: it is their rounding."
 
     def _table(self, programs: Sequence[EmulatedProgram]) -> str:
-        sums = EmulationSums.of(programs)
+        sums = EmulationSums.from_programs(programs)
         return render(sums_table(self._target, sums)) if programs else ""
 
     def pytest_sessionfinish(self) -> None:
         """Add up what was computed; a worker of pytest-xdist sends it."""
         if self._emulation is None:
             return
-        sums = EmulationSums.of(self._emulation.programs).plain()
+        sums = EmulationSums.from_programs(self._emulation.programs).plain()
         sent = getattr(self._config, "workeroutput", None)
         if sent is None:
             self._sums.join(sums)
@@ -166,7 +167,7 @@ def _fails_only_there(report: Any, title: str) -> bool:
 
 
 def _called_again(item: pytest.Item) -> str:
-    """Call a test once more, with the fixtures that it has; what it raised, in a line."""
+    """Call a test once more, with the fixtures that it has; returns what it raised, in a line."""
     silent = io.StringIO()
     try:
         with contextlib.redirect_stdout(silent), contextlib.redirect_stderr(silent):
@@ -174,11 +175,11 @@ def _called_again(item: pytest.Item) -> str:
     except KeyboardInterrupt:  # Ctrl-C ends the run; `sys.exit` in a test only fails that
         raise
     except BaseException as error:  # noqa: BLE001 (pytest's own outcomes are no Exceptions)
-        return _in_a_line(error)
+        return _first_line(error)
     kept = item.__dict__.pop(_KEPT, None)
-    return _in_a_line(kept[-1].value) if kept else ""
+    return _first_line(kept[-1].value) if kept else ""
 
 
-def _in_a_line(error: BaseException) -> str:
+def _first_line(error: BaseException) -> str:
     first = (str(error).strip().splitlines() or [""])[0]
     return f"{type(error).__name__}: {first}" if first else type(error).__name__

@@ -11,18 +11,17 @@ from jitcount._show.text import signature_of
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from jitcount._emulate.error import Shares
-    from jitcount._emulate.facts import Facts
-    from jitcount._emulate.result import EmulatedProgram, Emulation
+    from jitcount._emulate.error import ErrorByLine
+    from jitcount._emulate.result import EmulatedProgram, Emulation, Facts
 
 
 def emulation_table(emulation: Emulation) -> list[Part]:
-    """A line of sums, the lines that round, and what runs as on the CPU."""
-    return sums_table(emulation.target, EmulationSums.of(emulation.programs))
+    """A line of sums, the lines that round, and the programs that run as on the CPU."""
+    return sums_table(emulation.target, EmulationSums.from_programs(emulation.programs))
 
 
 def sums_table(target: str, sums: EmulationSums) -> list[Part]:
-    """The same, for programs that were added up already."""
+    """The table of an emulation, for programs that were added up already."""
     if not sums.programs:
         return [Heading(f"As if on {target}: nothing was compiled")]
     heading = f"As if on {target}: {sums.faithful} of {sums.programs} programs faithful"
@@ -30,24 +29,24 @@ def sums_table(target: str, sums: EmulationSums) -> list[Part]:
     rows: list[Row] = [(*key, ", ".join(sorted(names))) for key, names in sums.rounded.items()]
     if rows:
         parts.append(Table(words("line", "product", "rounded to", "in"), rows))
-    parts += [Note(f"as on the CPU: {call}: {reason}") for call, reason in sums.as_on_cpu]
+    parts += [Note(f"as on the CPU: {call}: {reason}") for call, reason in sums.not_emulated]
     return parts
 
 
-def shares_table(shares: Shares) -> list[Part]:
+def error_table(error: ErrorByLine) -> list[Part]:
     """How far a target's result is off, and which lines make that; what to do about them."""
-    off = shares.change / shares.scale if shares.scale else shares.change
-    heading = f"As if on {shares.target}: {shares.result} is {off:.2g} of its size off"
+    off = error.change / error.scale if error.scale else error.change
+    heading = f"As if on {error.target}: {error.result} is {off:.2g} of its size off"
     parts: list[Part] = [Heading(heading)]
-    if not shares.lines:
+    if not error.lines:
         parts.append(Note("no line rounds what it multiplies"))
-    for line in shares.lines:
+    for line in error.lines:
         parts.append(Note(str(line)))
         if line.advice:
             parts.append(Note(line.advice, depth=1))
-    if shares.cycles is None and any(line.remedy for line in shares.lines):
-        parts.append(Note(f"{shares.target} gives no estimate of what that costs"))
-    return parts + [Note(f"as on the CPU, and not in this: {text}") for text in shares.as_on_cpu]
+    if error.cycles is None and any(line.remedy for line in error.lines):
+        parts.append(Note(f"{error.target} gives no estimate of what that costs"))
+    return parts + [Note(f"as on the CPU, and not in this: {text}") for text in error.not_emulated]
 
 
 def facts_table(facts: Facts) -> list[Part]:
@@ -59,30 +58,27 @@ def facts_table(facts: Facts) -> list[Part]:
         Table(words("what", "there", "here"), rows),
         Table(words("what", "source"), sources),
         Note(
-            "as there: the same bits here   bounded: emulation.leeway(f, x) says what that may "
-            "change in a result"
+            "as there: the same bits here   "
+            "bounded: emulation.error_bound(f, x) says what that may change in a result"
         ),
     ]
 
 
-# --- What is said of an emulation's programs together; several processes' sums are joined ---------
-
-
 @dataclass(slots=True)
 class EmulationSums:
-    """Of the programs of one emulation, or of several of the same target."""
+    """What is shown of the programs of one emulation, or of several processes' with one target."""
 
     programs: int = 0
     faithful: int = 0
     rounded: dict[tuple[str, str, str], set[str]] = field(default_factory=dict)
-    """By line, product and what it is rounded to: the functions."""
+    """The functions that round, by line, product and what it is rounded to."""
 
-    as_on_cpu: dict[tuple[str, str], None] = field(default_factory=dict)
-    """Calls with their reasons, in order."""
+    not_emulated: dict[tuple[str, str], None] = field(default_factory=dict)
+    """Calls that run as on the CPU, with their reasons, in order."""
 
     @classmethod
-    def of(cls, programs: Iterable[EmulatedProgram]) -> EmulationSums:
-        """Add programs up."""
+    def from_programs(cls, programs: Iterable[EmulatedProgram]) -> EmulationSums:
+        """The sums of some programs."""
         sums = cls()
         for program in programs:
             sums.programs += 1
@@ -92,23 +88,23 @@ class EmulationSums:
                 sums.rounded.setdefault(key, set()).add(program.function)
             if not program.faithful:
                 call = f"{program.function}({signature_of(program.signature)})"
-                sums.as_on_cpu[call, program.reason] = None
+                sums.not_emulated[call, program.reason] = None
         return sums
 
     def plain(self) -> dict[str, Any]:
-        """As lists and texts, for another process."""
+        """The sums as lists and texts, for another process."""
         return {
             "programs": self.programs,
             "faithful": self.faithful,
             "rounded": [[*key, *sorted(names)] for key, names in self.rounded.items()],
-            "as_on_cpu": [list(each) for each in self.as_on_cpu],
+            "not_emulated": [list(each) for each in self.not_emulated],
         }
 
     def join(self, plain: dict[str, Any]) -> None:
-        """Add what another process has sent."""
+        """Add the sums that another process has sent."""
         self.programs += plain["programs"]
         self.faithful += plain["faithful"]
         for line, product, to, *names in plain["rounded"]:
             self.rounded.setdefault((line, product, to), set()).update(names)
-        for call, reason in plain["as_on_cpu"]:
-            self.as_on_cpu[call, reason] = None
+        for call, reason in plain["not_emulated"]:
+            self.not_emulated[call, reason] = None

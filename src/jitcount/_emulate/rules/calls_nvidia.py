@@ -2,97 +2,85 @@
 
 from __future__ import annotations
 
-import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from jitcount._emulate.rules.convolutions import Labels, convolution
-from jitcount._emulate.rules.custom_calls import beside, call, config
+from jitcount._emulate.rules.custom_calls import call, config, with_scratch
 from jitcount._emulate.rules.products import Axes, Dot, product
 from jitcount._emulate.rules.reducing import Window, widened
 from jitcount._emulate.translate import NotKnownError
 from jitcount._emulate.writer import array
-from jitcount._hlo.parser import flat
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from jitcount._emulate.translate import Translation
+    from jitcount._emulate.translate import Context
     from jitcount._emulate.writer import Value, Values, Writer
-    from jitcount._hlo.parser import Instruction
 
 
-def _widened(instruction: Instruction, asked: dict[str, str] | None = None) -> Instruction:
+def _widened(context: Context, **attributes: str) -> Context:
     """The same call with a result of 16 bits not yet rounded: what follows is in float32 too."""
-    first = flat(instruction.shapes)[0]
-    return replace(
-        instruction,
-        shapes=first.of(widened(first.element)),
-        attributes=instruction.attributes | (asked or {}),
+    first = context.results[0]
+    return context.changed(
+        shapes=first.replace(widened(first.element)), attributes=context.attributes | attributes
     )
+
+
+def _finished(context: Context, made: Value) -> Values:
+    """What the call returns, rounded at last."""
+    return with_scratch(context, context.writer.convert(made, context.results[0].element))
 
 
 def _scaled(writer: Writer, value: Value, factor: float) -> Value:
     if factor == 1:
         return value
-    return writer.op("multiply", [value, writer.full(factor, value.shape)], value.shape)
+    return writer.apply("multiply", value, writer.full(factor, value.shape))
 
 
 def _added(writer: Writer, value: Value, more: Value, factor: float) -> Value:
     more = _scaled(writer, writer.convert(more, value.shape.element), factor)
-    return writer.op("add", [value, more], value.shape)
+    return writer.apply("add", value, more)
 
 
 def _biased(writer: Writer, value: Value, bias: Value, axis: int) -> Value:
     bias = writer.convert(bias, value.shape.element)
-    how = f"broadcast_dimensions = {array([axis])}"
-    bias = writer.op("broadcast_in_dim", [bias], value.shape, how)
-    return writer.op("add", [value, bias], value.shape)
+    return writer.apply("add", value, writer.broadcast(bias, value.shape, [axis]))
 
 
 def _positive(writer: Writer, value: Value) -> Value:
-    return writer.op("maximum", [value, writer.full(0, value.shape)], value.shape)
+    return writer.apply("maximum", value, writer.full(0, value.shape))
 
 
 # --- cuBLAS ---------------------------------------------------------------------------------------
 
 
 @call("__cublas$gemm", "__cublas$lt$matmul")
-def _gemm(
-    translation: Translation, writer: Writer, instruction: Instruction, operands: list[Value]
-) -> Values:
+def _gemm(context: Context) -> Values:
     """A product, scaled; perhaps with what is added to it, a bias, and an activation."""
-    told = config(instruction, "gemm_backend_config")
+    writer = context.writer
+    told = config(context, "gemm_backend_config")
     numbers = told["dot_dimension_numbers"]
 
-    def axes(name: str) -> list[int]:
-        return [int(axis) for axis in numbers.get(name, [])]
+    def pairs(kind: str) -> list[tuple[int, int]]:
+        left, right = (numbers.get(f"{side}_{kind}_dimensions", []) for side in ("lhs", "rhs"))
+        return [(int(one), int(other)) for one, other in zip(left, right, strict=True)]
 
-    pairs = Axes(
-        list(zip(axes("lhs_batch_dimensions"), axes("rhs_batch_dimensions"), strict=True)),
-        list(
-            zip(axes("lhs_contracting_dimensions"), axes("rhs_contracting_dimensions"), strict=True)
-        ),
-    )
+    axes = Axes(pairs("batch"), pairs("contracting"))
     if float(told.get("alpha_imag", 0)):
         raise NotKnownError("a product scaled by a complex number")
     asked = told.get("precision_config", {})
     precision = ",".join(asked.get("operand_precision", ["DEFAULT"]))
-    how = {"operand_precision": f"{{{precision.lower()}}}", "algorithm": asked.get("algorithm", "")}
-    left, right, *more = operands
-    made = product(
-        translation,
-        writer,
-        _widened(instruction, how),
-        (left, right),
-        Dot(writer, pairs),
+    wide = _widened(
+        context,
+        operand_precision=f"{{{precision.lower()}}}",
+        algorithm=asked.get("algorithm", ""),
     )
+    left, right, *more = context.arrays
+    made = product(wide, (left, right), Dot(writer, axes))
     made = _scaled(writer, made, float(told.get("alpha_real", 1)))
     if (beta := float(told.get("beta", 0))) and more:
         made = _added(writer, made, more.pop(0), beta)
     made = _epilogue(writer, made, told.get("epilogue", "DEFAULT"), more)
-    made = writer.convert(made, flat(instruction.shapes)[0].element)
-    return beside(writer, made, instruction.shapes)
+    return _finished(context, made)
 
 
 def _epilogue(writer: Writer, value: Value, name: str, more: list[Value]) -> Value:
@@ -105,36 +93,29 @@ def _epilogue(writer: Writer, value: Value, name: str, more: list[Value]) -> Val
 
 # --- cuDNN ----------------------------------------------------------------------------------------
 
-# All calls have the labels and the window of the convolution itself, also those that give the
+# All calls have the labels and the window of the convolution itself, also those that return the
 # gradient of its input or of its filter.
 
 
 @call("__cudnn$convForward")
-def _forward(
-    translation: Translation, writer: Writer, instruction: Instruction, operands: list[Value]
-) -> Values:
-    made = _convolved(translation, writer, instruction, operands[:2])
-    return _finished(writer, instruction, made)
+def _forward(context: Context) -> Values:
+    return _scaled_only(context, _convolved(context))
 
 
 @call("__cudnn$convBiasActivationForward")
-def _forward_and_more(
-    translation: Translation, writer: Writer, instruction: Instruction, operands: list[Value]
-) -> Values:
+def _forward_and_more(context: Context) -> Values:
     """A convolution, scaled, with another input, scaled, a bias and an activation."""
-    left, right, bias, *more = operands
-    told = config(instruction, "cudnn_conv_backend_config")
-    made = _convolved(translation, writer, instruction, [left, right])
+    writer = context.writer
+    _, _, bias, *more = context.arrays
+    told = config(context, "cudnn_conv_backend_config")
+    made = _convolved(context)
     made = _scaled(writer, made, float(told.get("conv_result_scale", 1)))
     side = float(told.get("side_input_scale", 0))
     if side and more:
         made = _added(writer, made, more[0], side)
-    axis = Labels(instruction.attributes["dim_labels"]).output.index("f")
+    axis = Labels(context.attributes["dim_labels"]).output.index("f")
     made = _biased(writer, made, bias, axis)
-    made = _activated(writer, made, told)
-    return beside(
-        writer, writer.convert(made, flat(instruction.shapes)[0].element), instruction.shapes
-    )
+    return _finished(context, _activated(writer, made, told))
 
 
 def _activated(writer: Writer, value: Value, told: dict[str, Any]) -> Value:
@@ -145,36 +126,32 @@ def _activated(writer: Writer, value: Value, told: dict[str, Any]) -> Value:
     if mode == "kRelu":
         return positive
     if mode == "kRelu6":
-        return writer.op("minimum", [positive, writer.full(6, value.shape)], value.shape)
+        return writer.apply("minimum", positive, writer.full(6, value.shape))
     if mode == "kElu":
-        below = writer.op("exponential_minus_one", [value], value.shape)
+        below = writer.apply("exponential_minus_one", value)
     elif mode == "kLeakyRelu":
         below = _scaled(writer, value, float(told.get("leakyrelu_alpha", 0)))
     else:
         raise NotKnownError(f"a convolution with the activation {mode}")
-    how = "comparison_direction = #stablehlo<comparison_direction GT>"
-    zero = writer.full(0, value.shape)
-    above = writer.op("compare", [value, zero], value.shape.of("pred"), how)
-    return writer.op("select", [above, value, below], value.shape)
+    above = writer.compare(value, writer.full(0, value.shape), "GT")
+    return writer.select(above, value, below)
 
 
 @call("__cudnn$convBackwardInput")
-def _backward_input(
-    translation: Translation, writer: Writer, instruction: Instruction, operands: list[Value]
-) -> Values:
+def _backward_input(context: Context) -> Values:
     """The convolution of what comes back, dilated, with the filter turned round."""
-    labels, window, groups = _described(instruction)
-    back, filters = operands[:2]
+    labels, window, groups = _described(context)
+    back, filters = context.arrays[:2]
     if any(each != 1 for each in window.lhs_dilations):
         raise NotKnownError("the gradient of a convolution whose input is dilated")
-    wanted = flat(instruction.shapes)[0].extents
+    wanted = context.results[0].extents
     padding = []
     for at, label in enumerate(labels.spatial):
         reach = (window.sizes[at] - 1) * window.rhs_dilations[at]
         low = reach - window.padding[at][0]
         given = (back.shape.extents[labels.output.index(label)] - 1) * window.strides[at] + 1
         padding.append((low, wanted[labels.left.index(label)] - given - low + reach))
-    turned = _changed(
+    turned = replace(
         window,
         strides=window.lhs_dilations,
         lhs_dilations=window.strides,
@@ -183,12 +160,10 @@ def _backward_input(
     )
     # What goes in comes out: each group's own, so that with groups those of the output come first.
     kernel = labels.right.translate(_SWAPPED)
-    filters = _regrouped(writer, filters, labels.right, groups)
+    filters = _regrouped(context.writer, filters, labels.right, groups)
     inverse = Labels(f"{labels.output}_{kernel}->{labels.left}")
-    made = convolution(
-        translation, writer, _widened(instruction), (back, filters), (inverse, turned, [groups, 1])
-    )
-    return _finished(writer, instruction, made)
+    made = convolution(_widened(context), (back, filters), inverse, turned, [groups, 1])
+    return _scaled_only(context, made)
 
 
 _SWAPPED = str.maketrans("io", "oi")
@@ -211,12 +186,10 @@ def _regrouped(writer: Writer, filters: Value, labels: str, groups: int) -> Valu
 
 
 @call("__cudnn$convBackwardFilter")
-def _backward_filter(
-    translation: Translation, writer: Writer, instruction: Instruction, operands: list[Value]
-) -> Values:
+def _backward_filter(context: Context) -> Values:
     """The convolution of the input with what comes back, over the batch; strides dilate it."""
-    labels, window, groups = _described(instruction)
-    given, back = operands[:2]
+    labels, window, groups = _described(context)
+    given, back = context.arrays[:2]
     if any(each != 1 for each in window.lhs_dilations):
         raise NotKnownError("the gradient of a convolution whose input is dilated")
     padding = []
@@ -225,7 +198,7 @@ def _backward_filter(
         size = (back.shape.extents[labels.output.index(label)] - 1) * window.strides[at] + 1
         reach = (window.sizes[at] - 1) * window.rhs_dilations[at]
         padding.append((low, reach + size - given.shape.extents[labels.left.index(label)] - low))
-    turned = _changed(
+    turned = replace(
         window,
         strides=window.rhs_dilations,
         rhs_dilations=window.strides,
@@ -236,51 +209,36 @@ def _backward_filter(
     as_right = labels.output.translate(str.maketrans("bf", "io"))
     as_output = labels.right.translate(str.maketrans("io", "bf"))
     inverse = Labels(f"{as_left}_{as_right}->{as_output}")
-    made = convolution(
-        translation, writer, _widened(instruction), (given, back), (inverse, turned, [1, groups])
-    )
-    axes = [labels.right.index(each) for each in _reversed(labels, window)]
+    made = convolution(_widened(context), (given, back), inverse, turned, [1, groups])
+    pairs = zip(labels.spatial, window.reversals, strict=True)
+    axes = [labels.right.index(label) for label, is_reversed in pairs if is_reversed]
     if axes:
-        made = writer.op("reverse", [made], made.shape, f"dimensions = {array(axes)}")
-    return _finished(writer, instruction, made)
+        how = f"dimensions = {array(axes)}"
+        made = context.writer.op("reverse", [made], made.shape, how)
+    return _scaled_only(context, made)
 
 
-def _reversed(labels: Labels, window: Window) -> list[str]:
-    return [label for at, label in enumerate(labels.spatial) if window.reversals[at]]
-
-
-def _changed(window: Window, **changes: Any) -> Window:
-    found = copy.copy(window)
-    for name, value in changes.items():
-        setattr(found, name, value)
-    return found
-
-
-def _described(instruction: Instruction) -> tuple[Labels, Window, int]:
-    labels = Labels(instruction.attributes["dim_labels"])
-    window = Window(instruction.attributes.get("window", "{}"), len(labels.spatial))
-    (groups,) = instruction.numbers("feature_group_count") or (1,)
-    if (instruction.numbers("batch_group_count") or (1,)) != (1,):
+def _described(context: Context) -> tuple[Labels, Window, int]:
+    labels = Labels(context.attributes["dim_labels"])
+    window = Window.parse(context.attributes.get("window", "{}"), len(labels.spatial))
+    (groups,) = context.numbers("feature_group_count") or (1,)
+    if (context.numbers("batch_group_count") or (1,)) != (1,):
         raise NotKnownError("a convolution by cuDNN with groups of a batch")
     return labels, window, groups
 
 
-def _convolved(
-    translation: Translation, writer: Writer, instruction: Instruction, given: Sequence[Value]
-) -> Value:
-    if any(value.shape.element[0] in "su" for value in given):
+def _convolved(context: Context) -> Value:
+    left, right = context.arrays[:2]
+    if any(value.shape.element[0] in "su" for value in (left, right)):
         raise NotKnownError("a convolution of whole numbers by cuDNN")
-    labels, window, groups = _described(instruction)
-    left, right = given
-    return convolution(
-        translation, writer, _widened(instruction), (left, right), (labels, window, [groups, 1])
-    )
+    labels, window, groups = _described(context)
+    return convolution(_widened(context), (left, right), labels, window, [groups, 1])
 
 
-def _finished(writer: Writer, instruction: Instruction, made: Value) -> Values:
-    told = config(instruction, "cudnn_conv_backend_config")
+def _scaled_only(context: Context, made: Value) -> Values:
+    """What a convolution without bias and activation returns."""
+    told = config(context, "cudnn_conv_backend_config")
     if told.get("activation_mode", "kNone") != "kNone":
         raise NotKnownError(f"a convolution with the activation {told['activation_mode']}")
-    made = _scaled(writer, made, float(told.get("conv_result_scale", 1)))
-    made = writer.convert(made, flat(instruction.shapes)[0].element)
-    return beside(writer, made, instruction.shapes)
+    made = _scaled(context.writer, made, float(told.get("conv_result_scale", 1)))
+    return _finished(context, made)

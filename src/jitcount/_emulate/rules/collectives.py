@@ -9,64 +9,50 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jitcount._emulate.rules.custom_calls import call
-from jitcount._emulate.rules.perturb import loosened_sum
+from jitcount._emulate.rules.perturb import perturbed_sum
 from jitcount._emulate.translate import NotKnownError, rule
 from jitcount._emulate.writer import flat_values, table
-from jitcount._hlo.parser import FLOATS, NARROW, flat
+from jitcount._hlo.parser import FLOATS, NARROW
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from jitcount._emulate.translate import Translation
-    from jitcount._emulate.writer import Value, Values, Writer
+    from jitcount._emulate.translate import Context
+    from jitcount._emulate.writer import Value, Values
     from jitcount._hlo.parser import Instruction, Shape
 
 
 @rule("all-reduce", "reduce-scatter")
-def _reduce(
-    translation: Translation, writer: Writer, instruction: Instruction, operands: list[Values]
-) -> Values:
-    """Of several arrays each by itself: a compiler has joined what were several operations."""
-    if translation.devices == 1:
-        return _unchanged(operands)
-    how = f"{_among(translation, instruction)}{_ids(instruction)}"
-    name = instruction.opcode.replace("-", "_")
-    if name == "reduce_scatter":
-        how += f", scatter_dimension = {instruction.numbers('dimensions')[0]} : i64"
-    return _together(
-        _reduced(translation, writer, instruction, value, (name, shape.of(), how))
-        for value, shape in _pairs(operands, instruction)
-    )
+def _reduce(context: Context) -> Values:
+    """Several arrays, each by itself: a compiler has joined what were several operations."""
+    if context.translation.devices == 1:
+        return _together(context.operands)
+    how = _groups(context) + _ids(context)
+    if context.opcode == "reduce-scatter":
+        how += f", scatter_dimension = {context.numbers('dimensions')[0]} : i64"
+    return _together(_reduced(context, *pair, how) for pair in _pairs(context))
 
 
-def _reduced(
-    translation: Translation,
-    writer: Writer,
-    instruction: Instruction,
-    value: Value,
-    operation: tuple[str, Shape, str],
-) -> Value:
+def _reduced(context: Context, value: Value, shape: Shape, how: str) -> Value:
     """16 bits in float32, rounded at the end, as every XLA does where the network cannot."""
-    (applied,) = instruction.called("to_apply")
-    by = translation.module.computations[applied].root.opcode
+    writer, translation = context.writer, context.translation
+    by = translation.module.computations[context.called("to_apply")].root.opcode
     if by not in _REDUCERS:
-        raise NotKnownError(f"{instruction.opcode} by {by}")
-    name, shape, how = operation
+        raise NotKnownError(f"{context.opcode} by {by}")
     element = "f32" if value.shape.element in NARROW else value.shape.element
     wide = writer.convert(value, element)
-    scalar = wide.shape.of(extents=())
+    scalar = wide.shape.replace(extents=())
 
     def reduce(given: Value) -> Value:
         region = writer.region([scalar, scalar], lambda inner, pair: [inner.op(by, pair, scalar)])
-        return writer.op(
-            name, [given], shape.of(element), f"{how}{_channel(writer, instruction)}", [region]
-        )
+        name, attributes = context.opcode.replace("-", "_"), how + _channel(context)
+        return writer.op(name, [given], shape.replace(element), attributes, [region])
 
     made = reduce(wide)
-    if by == "add" and translation.draw and element in FLOATS:
-        magnitudes = reduce(writer.op("abs", [wide], wide.shape.of()))
-        terms = len(groups_of(instruction, translation.devices)[0])
-        made = loosened_sum(translation, writer, made, magnitudes, terms)
+    if by == "add" and translation.perturbation_seed and element in FLOATS:
+        magnitudes = reduce(writer.apply("abs", wide))
+        terms = len(groups_of(context.instruction, translation.devices)[0])
+        made = perturbed_sum(context, made, magnitudes, terms)
     return writer.convert(made, value.shape.element)
 
 
@@ -75,176 +61,138 @@ _REDUCERS = frozenset({"add", "multiply", "maximum", "minimum", "and", "or", "xo
 
 
 @rule("all-gather")
-def _all_gather(
-    translation: Translation, writer: Writer, instruction: Instruction, operands: list[Values]
-) -> Values:
-    if translation.devices == 1:
-        return _unchanged(operands)
-    (axis,) = instruction.numbers("dimensions")
-    how = f"all_gather_dim = {axis} : i64, {_among(translation, instruction)}{_ids(instruction)}"
-    return _together(
-        writer.op(
-            "all_gather",
-            [value],
-            shape.of(value.shape.element),
-            f"{how}{_channel(writer, instruction)}",
+def _all_gather(context: Context) -> Values:
+    if context.translation.devices == 1:
+        return _together(context.operands)
+    (axis,) = context.numbers("dimensions")
+    how = f"all_gather_dim = {axis} : i64, {_groups(context)}{_ids(context)}"
+
+    def gather(value: Value, shape: Shape) -> Value:
+        attributes = how + _channel(context)
+        return context.writer.op(
+            "all_gather", [value], shape.replace(value.shape.element), attributes
         )
-        for value, shape in _pairs(operands, instruction)
-    )
+
+    return _together(gather(*pair) for pair in _pairs(context))
 
 
 @rule("collective-permute")
-def _permute(
-    translation: Translation, writer: Writer, instruction: Instruction, operands: list[Values]
-) -> Values:
+def _permute(context: Context) -> Values:
     """To each device from another; one that none sends to has zeros."""
-    numbers = instruction.numbers("source_target_pairs")
+    writer = context.writer
+    numbers = context.numbers("source_target_pairs")
     pairs = list(zip(numbers[::2], numbers[1::2], strict=True))
-    if "slice_sizes" in instruction.attributes:
+    if "slice_sizes" in context.attributes:
         raise NotKnownError("a collective-permute of parts of arrays")
-    values = flat_values(tuple(operands))
-    if translation.devices == 1:
+    values = flat_values(tuple(context.operands))
+    if context.translation.devices == 1:
         is_kept = pairs == [(0, 0)]
         return _together(value if is_kept else writer.full(0, value.shape) for value in values)
+    how = f"source_target_pairs = {table(pairs, 2)}"
     return _together(
-        writer.op(
-            "collective_permute",
-            [value],
-            value.shape.of(),
-            f"source_target_pairs = {table(pairs, 2)}{_channel(writer, instruction)}",
-        )
+        writer.op("collective_permute", [value], value.shape, how + _channel(context))
         for value in values
     )
 
 
 @rule("all-to-all")
-def _all_to_all(
-    translation: Translation, writer: Writer, instruction: Instruction, operands: list[Values]
-) -> Values:
+def _all_to_all(context: Context) -> Values:
     """Parts along an axis go to their devices, and come from them."""
-    if translation.devices == 1:
-        return _unchanged(operands)
-    values = flat_values(tuple(operands))
-    count = len(groups_of(instruction, translation.devices)[0])
-    axis = instruction.numbers("dimensions")
+    if context.translation.devices == 1:
+        return _together(context.operands)
+    writer = context.writer
+    values = flat_values(tuple(context.operands))
+    count = len(groups_of(context.instruction, context.translation.devices)[0])
+    axis = context.numbers("dimensions")
     if axis:
         (value,) = values
-        return _exchanged(translation, writer, instruction, value, (axis[0], count))
+        return _exchanged(context, value, axis[0], count)
     # An array for each device: joined, they are the parts.
-    extents = values[0].shape.extents
-    parts = [writer.reshape(value, (1, *extents)) for value in values]
-    shape = parts[0].shape.of(extents=(count, *extents))
-    joined = writer.op("concatenate", parts, shape, "dimension = 0 : i64")
-    made = _exchanged(translation, writer, instruction, joined, (0, count))
+    parts = [writer.reshape(value, (1, *value.shape.extents)) for value in values]
+    made = _exchanged(context, writer.concatenate(parts, 0), 0, count)
     return tuple(writer.taken(made, at) for at in range(count))
 
 
-def _exchanged(
-    translation: Translation,
-    writer: Writer,
-    instruction: Instruction,
-    value: Value,
-    split: tuple[int, int],
-) -> Value:
-    axis, count = split
+def _exchanged(context: Context, value: Value, axis: int, count: int) -> Value:
     how = (
-        f"concat_dimension = {axis} : i64, {_among(translation, instruction)}, "
-        f"split_count = {count} : i64, split_dimension = {axis} : i64"
-        f"{_channel(writer, instruction)}"
+        f"concat_dimension = {axis} : i64, {_groups(context)}, "
+        f"split_count = {count} : i64, split_dimension = {axis} : i64{_channel(context)}"
     )
-    return writer.op("all_to_all", [value], value.shape.of(), how)
+    return context.writer.op("all_to_all", [value], value.shape, how)
 
 
 # XLA:TPU runs a collective beside other work as calls in several fusions. Each has the collective
-# in it again, of the same operand: the first starts it, the last gives what it made.
+# in it again, of the same operand: the first starts it, the last returns what it made.
 
 
 @call("AsyncCollectiveStart")
-def _started(
-    translation: Translation, writer: Writer, instruction: Instruction, operands: list[Values]
-) -> Values:
+def _started(context: Context) -> Values:
     """The collective's operands and results, and what the hardware waits for."""
-    given = translation.collected.get(instruction.operands[0])
+    given = context.translation.collected.get(context.instruction.operands[0])
     if given is None:
         raise NotKnownError("a call of AsyncCollectiveStart")
-    known = [*flat_values(given), *flat_values(tuple(operands))]
-    rest = flat(instruction.shapes)[len(known) :]
-    return *known, *(writer.full(0, shape.of()) for shape in rest)
+    known = [*flat_values(given), *flat_values(tuple(context.operands))]
+    rest = context.results[len(known) :]
+    return *known, *(context.writer.full(0, shape) for shape in rest)
 
 
 @call("AsyncCollectiveDone")
-def _done(
-    translation: Translation, writer: Writer, instruction: Instruction, operands: list[Values]
-) -> Values:
-    for name, value in zip(instruction.operands, operands, strict=True):
-        if name in translation.collected:
+def _done(context: Context) -> Values:
+    for name, value in zip(context.instruction.operands, context.operands, strict=True):
+        if name in context.translation.collected:
             return value
     raise NotKnownError("a call of AsyncCollectiveDone")
 
 
 @rule("collective-broadcast", "ragged-all-to-all")
-def _others(
-    translation: Translation, writer: Writer, instruction: Instruction, operands: list[Values]
-) -> Values:
-    if translation.devices != 1:
-        raise NotKnownError(f"{instruction.opcode} between {translation.devices} devices")
-    return _unchanged(operands)
+def _others(context: Context) -> Values:
+    if context.translation.devices != 1:
+        raise NotKnownError(f"{context.opcode} between {context.translation.devices} devices")
+    return _together(context.operands)
 
 
 @rule("partition-id", "replica-id")
-def _which(
-    translation: Translation, writer: Writer, instruction: Instruction, operands: list[Values]
-) -> Values:
-    if translation.devices == 1 or instruction.opcode == "replica-id":  # there is one replica
-        return writer.full(0, instruction.shape.of())
-    return writer.manual("partition_id", instruction.shape.of())
+def _which(context: Context) -> Values:
+    if context.translation.devices == 1 or context.opcode == "replica-id":  # there is one replica
+        return context.writer.full(0, context.result)
+    return context.writer.manual("partition_id", context.result)
 
 
 @rule("send", "recv", "infeed", "outfeed")
-def _outside(
-    translation: Translation, writer: Writer, instruction: Instruction, operands: list[Values]
-) -> Values:
-    flat_values(tuple(operands))
-    raise NotKnownError(f"{instruction.opcode}, which speaks with the host")
+def _outside(context: Context) -> Values:
+    raise NotKnownError(f"{context.opcode}, which speaks with the host")
 
 
-def _unchanged(operands: list[Values]) -> Values:
-    """Among one device everything is there already, and whole."""
-    return operands[0] if len(operands) == 1 else tuple(operands)
-
-
-def _pairs(operands: list[Values], instruction: Instruction) -> list[tuple[Value, Shape]]:
-    """What is given, and what is to come of each."""
-    return list(zip(flat_values(tuple(operands)), flat(instruction.shapes), strict=True))
-
-
-def _among(translation: Translation, instruction: Instruction) -> str:
-    groups = groups_of(instruction, translation.devices)
-    return f"replica_groups = {table(groups, len(groups[0]))}"
-
-
-def _together(values: Iterable[Value]) -> Values:
+def _together(values: Iterable[Values]) -> Values:
+    """One array, or a tuple of several, as a collective returns what it takes."""
     made = tuple(values)
     return made[0] if len(made) == 1 else made
 
 
-def _channel(writer: Writer, instruction: Instruction) -> str:
-    """Where there is one, devices are counted as partitions; else as replicas, of which is one.
+def _pairs(context: Context) -> list[tuple[Value, Shape]]:
+    """The arrays that a collective takes, each with the shape of what it makes of it."""
+    return list(zip(flat_values(tuple(context.operands)), context.results, strict=True))
+
+
+def _groups(context: Context) -> str:
+    groups = groups_of(context.instruction, context.translation.devices)
+    return f"replica_groups = {table(groups, len(groups[0]))}"
+
+
+def _ids(context: Context) -> str:
+    is_global = context.attributes.get("use_global_device_ids") == "true"
+    return ", use_global_device_ids" if is_global else ""
+
+
+def _channel(context: Context) -> str:
+    """With a channel devices are counted as partitions; without as replicas, of which is one.
 
     Each operation has its own: what the target runs once may be written here several times.
     """
-    if "channel_id" not in instruction.attributes:
+    if "channel_id" not in context.attributes:
         return ""
-    number = next(writer.names) + 1
+    number = next(context.writer.names) + 1
     return f", channel_handle = #stablehlo.channel_handle<handle = {number}, type = 1>"
-
-
-def _ids(instruction: Instruction) -> str:
-    return (
-        ", use_global_device_ids"
-        if instruction.attributes.get("use_global_device_ids") == "true"
-        else ""
-    )
 
 
 # --- Which devices an operation joins, in all the ways that HLO writes it -------------------------
@@ -255,7 +203,7 @@ _MESH = re.compile(r"mesh\[([^\]]*)\]\s*\{([^}]*)\}")
 
 
 def groups_of(instruction: Instruction, devices: int) -> list[list[int]]:
-    """Its groups of devices; all in one where none are written.
+    """The groups of devices that an operation joins; all in one where none are written.
 
     Raises:
         ValueError: they are written in a way that is not known.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from jitcount._emulate.translate import RULES, rule
@@ -11,86 +10,72 @@ from jitcount._emulate.writer import Value, array, flat_values, like
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from jitcount._emulate.translate import Translation
+    from jitcount._emulate.translate import Context
     from jitcount._emulate.writer import Values, Writer
-    from jitcount._hlo.parser import Instruction
 
 
 @rule("fusion")
-def _fusion(
-    translation: Translation, writer: Writer, instruction: Instruction, operands: list[Values]
-) -> Values:
+def _fusion(context: Context) -> Values:
     """Run what was fused; a fusion that is one kernel of a matrix unit is no loop."""
-    (name,) = instruction.called("calls")
+    translation = context.translation
     before = translation.is_in_loop
-    translation.is_in_loop = instruction.attributes.get("kind") in {"kLoop", "kInput"}
+    translation.is_in_loop = context.attributes.get("kind") in {"kLoop", "kInput"}
     try:
-        return translation.run(writer, name, operands)
+        return context.run("calls")
     finally:
         translation.is_in_loop = before
 
 
 @rule("map")
-def _map(
-    translation: Translation, writer: Writer, instruction: Instruction, operands: list[Value]
-) -> Value:
+def _map(context: Context) -> Value:
     """A computation of scalars, for each element."""
-    (name,) = instruction.called("to_apply")
-    shape = instruction.shape.of()
-    scalars = [operand.shape.of(extents=()) for operand in operands]
-    region = writer.region(scalars, translation.apply(name))
+    shape = context.result
+    scalars = [operand.shape.replace(extents=()) for operand in context.arrays]
+    region = context.writer.region(scalars, context.region("to_apply"))
     how = f"dimensions = {array(range(len(shape.extents)))}"
-    return writer.op("map", operands, shape, how, [region])
+    return context.writer.op("map", context.arrays, shape, how, [region])
 
 
 @rule("call")
-def _call(
-    translation: Translation, writer: Writer, instruction: Instruction, operands: list[Values]
-) -> Values:
-    (name,) = instruction.called("to_apply")
-    return translation.run(writer, name, operands)
+def _call(context: Context) -> Values:
+    return context.run("to_apply")
 
 
 @rule("while")
-def _while(
-    translation: Translation, writer: Writer, instruction: Instruction, operands: list[Values]
-) -> Values:
-    (state,) = operands
+def _while(context: Context) -> Values:
+    (state,) = context.operands
     values = flat_values(state)
     shapes = [value.shape for value in values]
 
     def run(name: str, inner: Writer, given: Sequence[Value]) -> list[Value]:
-        return flat_values(translation.run(inner, name, [like(state, iter(given))]))
-
-    (condition,), (body,) = instruction.called("condition"), instruction.called("body")
+        called, arguments = context.called(name), [like(state, iter(given))]
+        return flat_values(context.translation.run(inner, called, arguments))
 
     def step(inner: Writer, given: Sequence[Value]) -> list[Value]:
-        made = run(body, inner, given)
-        pairs = zip(made, shapes, strict=True)
+        pairs = zip(run("body", inner, given), shapes, strict=True)
         return [inner.convert(value, shape.element) for value, shape in pairs]
 
     regions = [
-        writer.region(shapes, lambda inner, given: run(condition, inner, given)),
-        writer.region(shapes, step),
+        context.writer.region(shapes, lambda inner, given: run("condition", inner, given)),
+        context.writer.region(shapes, step),
     ]
-    return like(state, iter(writer.ops("while", values, shapes, regions=regions)))
+    return like(state, iter(context.writer.ops("while", values, shapes, regions=regions)))
 
 
 @rule("conditional")
-def _conditional(
-    translation: Translation, writer: Writer, instruction: Instruction, operands: list[Values]
-) -> Values:
-    which, *given = operands
+def _conditional(context: Context) -> Values:
+    which, *given = context.operands
     assert isinstance(which, Value)  # noqa: S101
-    names = instruction.called("branch_computations")
+    writer, called = context.writer, context.instruction.called
+    names = called("branch_computations")
     if not names:
-        names = instruction.called("false_computation") + instruction.called("true_computation")
+        names = called("false_computation") + called("true_computation")
         given = given[::-1]
-        which = writer.op("convert", [which], which.shape.of("s32"))
+        which = writer.op("convert", [which], which.shape.replace("s32"))
     found: list[Values] = []
 
     def body(name: str, argument: Values, inner: Writer) -> list[Value]:
-        found.append(translation.run(inner, name, [argument]))
+        found.append(context.translation.run(inner, name, [argument]))
         return flat_values(found[-1])
 
     regions = [
@@ -104,8 +89,8 @@ def _conditional(
 
 # --- What runs beside: started, and done ----------------------------------------------------------
 
-# A start gives a tuple of operands, results and what the hardware waits for. Here the result is
-# there at once, and is what stands for that tuple.
+# A start returns a tuple of operands, results and what the hardware waits for. Here the result is
+# known at once, and stands for that tuple.
 
 
 @rule(
@@ -128,11 +113,18 @@ def _conditional(
     "scatter-start",
     "while-start",
 )
-def _start(
-    translation: Translation, writer: Writer, instruction: Instruction, operands: list[Values]
-) -> Values:
-    opcode = instruction.opcode.removesuffix("-start")
-    return _as(translation, writer, opcode, instruction, operands)
+def _start(context: Context) -> Values:
+    """The operation that a start begins; its result is in the tuple that the start returns."""
+    opcode, shapes = context.opcode.removesuffix("-start"), context.instruction.shapes
+    if opcode == "copy":
+        return context.operands[0]
+    # Of an all-reduce, before JAX 0.12, only the results: arrays, where else operands come first.
+    has_operands = opcode != "all-reduce" or (
+        isinstance(shapes, tuple) and isinstance(shapes[0], tuple)
+    )
+    if isinstance(shapes, tuple) and has_operands:
+        shapes = shapes[1]
+    return RULES[opcode](context.changed(opcode=opcode, shapes=shapes))
 
 
 @rule(
@@ -157,37 +149,10 @@ def _start(
     "scatter-done",
     "while-done",
 )
-def _done(
-    translation: Translation, writer: Writer, instruction: Instruction, operands: list[Values]
-) -> Values:
-    return operands[0]
+def _done(context: Context) -> Values:
+    return context.operands[0]
 
 
 @rule("async-start")
-def _async_start(
-    translation: Translation, writer: Writer, instruction: Instruction, operands: list[Values]
-) -> Values:
-    (name,) = instruction.called("calls")
-    return translation.run(writer, name, operands)
-
-
-def _as(
-    translation: Translation,
-    writer: Writer,
-    opcode: str,
-    instruction: Instruction,
-    operands: list[Values],
-) -> Values:
-    """The operation that a start begins; its result is in the tuple that the start gives."""
-    shapes = instruction.shapes
-    if opcode == "copy":
-        return operands[0]
-    # Of an all-reduce, before JAX 0.12, only the results: arrays, where else operands come first.
-    has_operands = opcode != "all-reduce" or (
-        isinstance(shapes, tuple) and isinstance(shapes[0], tuple)
-    )
-    if isinstance(shapes, tuple) and has_operands:
-        shapes = shapes[1]
-    return RULES[opcode](
-        translation, writer, replace(instruction, opcode=opcode, shapes=shapes), operands
-    )
+def _async_start(context: Context) -> Values:
+    return context.run("calls")

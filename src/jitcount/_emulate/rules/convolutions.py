@@ -11,61 +11,49 @@ from jitcount._emulate.translate import rule
 from jitcount._emulate.writer import array, table
 
 if TYPE_CHECKING:
-    from jitcount._emulate.translate import Translation
+    from jitcount._emulate.translate import Context
     from jitcount._emulate.writer import Value, Writer
-    from jitcount._hlo.parser import Instruction, Shape
+    from jitcount._hlo.parser import Shape
 
 
 @rule("convolution")
-def _convolution(
-    translation: Translation, writer: Writer, instruction: Instruction, operands: list[Value]
-) -> Value:
-    labels = Labels(instruction.attributes["dim_labels"])
-    window = Window(instruction.attributes.get("window", "{}"), len(labels.spatial))
-    groups = [(instruction.numbers(name) or (1,))[0] for name in _GROUPS]
-    left, right = operands
-    return convolution(translation, writer, instruction, (left, right), (labels, window, groups))
+def _convolution(context: Context) -> Value:
+    labels = Labels(context.attributes["dim_labels"])
+    window = Window.parse(context.attributes.get("window", "{}"), len(labels.spatial))
+    groups = [(context.numbers(f"{each}_group_count") or (1,))[0] for each in ("feature", "batch")]
+    left, right = context.arrays
+    return convolution(context, (left, right), labels, window, groups)
 
 
 def convolution(
-    translation: Translation,
-    writer: Writer,
-    instruction: Instruction,
+    context: Context,
     given: tuple[Value, Value],
-    described: tuple[Labels, Window, list[int]],
+    labels: Labels,
+    window: Window,
+    groups: list[int],
 ) -> Value:
     """A convolution by its labels, its window, and its groups of features and of a batch."""
-    labels, window, groups = described
-    left, right = given
-    shape = instruction.shape.of()
+    writer, shape = context.writer, context.result
     as_dot = None
     if groups == [1, 1]:
-        as_dot = _as_dot(labels, window, left.shape, right.shape, shape)
+        as_dot = _as_dot(labels, window, given[0].shape, given[1].shape, shape)
     if as_dot is not None:
         axes, order = as_dot
-        return product(
-            translation,
+        dot = Dot(
             writer,
-            instruction,
-            given,
-            Dot(
-                writer,
-                axes.axes,
-                lambda one, other: _without_ones(writer, one, other, axes),
-                lambda made: writer.transpose(writer.reshape(made, order.extents), order.axes),
-            ),
+            axes.axes,
+            lambda one, other: _without_ones(writer, one, other, axes),
+            lambda made: writer.transpose(writer.reshape(made, order.extents), order.axes),
         )
+        return product(context, given, dot)
     how = _written(labels, window, groups)
     return product(
-        translation,
-        writer,
-        instruction,
+        context,
         given,
-        lambda one, other, element: writer.op("convolution", [one, other], shape.of(element), how),
+        lambda one, other, element: writer.op(
+            "convolution", [one, other], shape.replace(element), how
+        ),
     )
-
-
-_GROUPS = ("feature_group_count", "batch_group_count")
 
 
 class Labels:
@@ -78,7 +66,7 @@ class Labels:
 
     @property
     def text(self) -> str:
-        """As StableHLO writes it."""
+        """The labels as StableHLO writes them: ``[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]``."""
         one, other, out = (", ".join(each) for each in (self.left, self.right, self.output))
         return f"[{one}]x[{other}]->[{out}]"
 
@@ -103,19 +91,21 @@ def _written(labels: Labels, window: Window, groups: list[int]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _DotAxes:
-    """A product that a convolution stands for; the axes that have but one place are dropped."""
+    """A product that a convolution stands for; axes that have only one place are dropped."""
 
     left: list[int]
-    """Of the left, the axes that stay."""
+    """The axes of the left operand that stay."""
 
     right: list[int]
+    """The axes of the right operand that stay."""
+
     axes: Axes
-    """Counted among those that stay."""
+    """The axes that are multiplied, counted among those that stay."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Order:
-    """What the product gives, with the dropped axes, and how it is turned into the result."""
+    """The product's extents with the dropped axes, and the order of axes that the result has."""
 
     extents: tuple[int, ...]
     axes: tuple[int, ...]
@@ -151,33 +141,24 @@ def _as_dot(
             rights.append(label)
         else:
             return None
-    kept = {
-        "left": [
-            label
-            for label in labels.left
-            if label in {*"bf", *lefts} or _in(label, batch, contracted)
-        ],
-        "right": [
-            label
-            for label in labels.right
-            if label in {*"io", *rights} or _in(label, batch, contracted)
-        ],
-    }
+    multiplied = {label for label, _ in batch + contracted}
+    left_kept = [label for label in labels.left if label in {*"bf", *lefts, *multiplied}]
+    right_kept = [label for label in labels.right if label in {*"io", *rights, *multiplied}]
     axes = Axes(
-        [(kept["left"].index(one), kept["right"].index(other)) for one, other in batch],
-        [(kept["left"].index(one), kept["right"].index(other)) for one, other in contracted],
+        [(left_kept.index(one), right_kept.index(other)) for one, other in batch],
+        [(left_kept.index(one), right_kept.index(other)) for one, other in contracted],
     )
     # The product's axes: batch, then the left's in their order, then the right's.
     made = [one for one, _ in batch]
-    made += [label for label in kept["left"] if label in lefts]
-    made += ["f" if label == "o" else label for label in kept["right"] if label in rights]
+    made += [label for label in left_kept if label in lefts]
+    made += ["f" if label == "o" else label for label in right_kept if label in rights]
     dropped = [label for label in labels.output if label not in made]
     sizes = dict(zip(labels.output, result.extents, strict=True))
     order = made + dropped
     return (
         _DotAxes(
-            [labels.left.index(label) for label in kept["left"]],
-            [labels.right.index(label) for label in kept["right"]],
+            [labels.left.index(label) for label in left_kept],
+            [labels.right.index(label) for label in right_kept],
             axes,
         ),
         _Order(
@@ -187,21 +168,17 @@ def _as_dot(
     )
 
 
-def _in(label: str, *pairs: list[tuple[str, str]]) -> bool:
-    return any(label == one for each in pairs for one, _ in each)
-
-
 def _kind(
     at: int, label: str, labels: Labels, window: Window, shapes: tuple[Shape, Shape, Shape]
 ) -> str:
+    """What a spatial axis is in a product of matrices; empty where there is no such product."""
     left, right, result = shapes
     given = left.extents[labels.left.index(label)]
     size = right.extents[labels.right.index(label)]
     made = result.extents[labels.output.index(label)]
     stride, dilation = window.strides[at], window.lhs_dilations[at]
-    padding, is_reversed = tuple(window.padding[at]), bool(window.reversals[at])
-    plain = window.rhs_dilations[at] == 1
-    if not plain:
+    padding, is_reversed = window.padding[at], bool(window.reversals[at])
+    if window.rhs_dilations[at] != 1:
         return ""
     if size == 1 and dilation == 1 and stride == 1 and padding == (0, 0):
         return "left"

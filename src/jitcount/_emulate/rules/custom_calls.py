@@ -1,4 +1,4 @@
-"""Calls of what a target's own libraries do: which are known, and by whom."""
+"""Calls of a target's own libraries: which are known, and what they have in common."""
 
 from __future__ import annotations
 
@@ -6,24 +6,20 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from jitcount._emulate.translate import NotKnownError, rule
-from jitcount._hlo.parser import flat
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from jitcount._emulate.translate import Translation
-    from jitcount._emulate.writer import Value, Values, Writer
-    from jitcount._hlo.parser import Instruction, Shapes
+    from jitcount._emulate.translate import Context, Rule
+    from jitcount._emulate.writer import Value, Values
 
-    Call = Callable[[Translation, Writer, Instruction, list[Any]], Values]
-
-_CALLS: dict[str, Call] = {}
+_CALLS: dict[str, Rule] = {}
 
 
-def call(*names: str) -> Callable[[Call], Call]:
-    """Declare what a call stands for."""
+def call(*names: str) -> Callable[[Rule], Rule]:
+    """Declare a rule for custom calls of these names."""
 
-    def declare(function: Call) -> Call:
+    def declare(function: Rule) -> Rule:
         _CALLS.update(dict.fromkeys(names, function))
         return function
 
@@ -31,25 +27,28 @@ def call(*names: str) -> Callable[[Call], Call]:
 
 
 @rule("custom-call")
-def _custom_call(
-    translation: Translation, writer: Writer, instruction: Instruction, operands: list[Values]
-) -> Values:
-    name = instruction.attributes["custom_call_target"].strip('"')
+def _custom_call(context: Context) -> Values:
+    name = called_name(context)
     known = _CALLS.get(name)
     if known is None:
         raise NotKnownError(f"a call of {name}")
-    return known(translation, writer, instruction, operands)
+    return known(context)
 
 
-def config(instruction: Instruction, name: str) -> dict[str, Any]:
-    """What a library is told by a call, under a name of its own."""
-    found = json.loads(instruction.attributes.get("backend_config", "{}"))
+def called_name(context: Context) -> str:
+    """The name of what a custom call calls."""
+    return context.attributes["custom_call_target"].strip('"')
+
+
+def config(context: Context, name: str) -> dict[str, Any]:
+    """The configuration of a library's call, which the library keeps under a name of its own."""
+    found = json.loads(context.attributes.get("backend_config", "{}"))
     found = found.get(name, found)
     return found if isinstance(found, dict) else {}
 
 
-def beside(writer: Writer, made: Value, shapes: Shapes) -> Values:
-    """A result as the call gives it: with the memory that the library was lent, if any."""
-    if not isinstance(shapes, tuple):
+def with_scratch(context: Context, made: Value) -> Values:
+    """A call's result, with zeros for the scratch memory that the call returns too, if any."""
+    if not isinstance(context.instruction.shapes, tuple):
         return made
-    return made, *(writer.full(0, shape.of()) for shape in flat(shapes[1:]))
+    return made, *(context.writer.full(0, shape) for shape in context.results[1:])

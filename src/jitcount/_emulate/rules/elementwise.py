@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jitcount._emulate.rules.perturb import loosened_function
+from jitcount._emulate.rules.perturb import perturbed_function
 from jitcount._emulate.translate import rule
 from jitcount._hlo.parser import NARROW
 
 if TYPE_CHECKING:
-    from jitcount._emulate.translate import Translation
-    from jitcount._emulate.writer import Value, Writer
-    from jitcount._hlo.parser import Instruction
+    from jitcount._emulate.translate import Context
+    from jitcount._emulate.writer import Value
 
 _NAMES = {
     "abs": "abs",
@@ -68,66 +67,52 @@ _EXACT = frozenset({"abs", "negate", "maximum", "minimum", "clamp", "sign", "cei
 
 
 @rule(*_NAMES)
-def _elementwise(
-    translation: Translation, writer: Writer, instruction: Instruction, operands: list[Value]
-) -> Value:
+def _elementwise(context: Context) -> Value:
     """Operands of one type, as StableHLO wants; 16 bits are computed in float32, and rounded."""
-    shape = instruction.shape.of()
-    name = _NAMES[instruction.opcode]
+    writer, opcode, shape = context.writer, context.opcode, context.result
+    is_wide, arrays = context.translation.is_wide, context.arrays
     inner = shape.element
-    if inner in NARROW and (translation.is_wide or instruction.opcode not in _EXACT):
+    if inner in NARROW and (is_wide or opcode not in _EXACT):
         inner = "f32"
-    elif instruction.opcode == "abs" and operands[0].shape.element in {"c64", "c128"}:
-        return writer.op(name, operands, shape)
-    given = [writer.convert(operand, inner) for operand in operands]
-    if instruction.opcode == "clamp":
-        given = [_spread(writer, each, shape.extents) for each in given]
-    result = writer.op(name, given, shape.of(inner))
-    result = loosened_function(translation, writer, instruction.opcode, result)
-    return result if translation.is_wide else writer.convert(result, shape.element)
+    elif opcode == "abs" and arrays[0].shape.element in {"c64", "c128"}:
+        return writer.op("abs", arrays, shape)
+    given = [writer.convert(each, inner) for each in arrays]
+    if opcode == "clamp":
+        given = [_spread(context, each) for each in given]
+    result = writer.op(_NAMES[opcode], given, shape.replace(inner))
+    result = perturbed_function(context, opcode, result)
+    return result if is_wide else writer.convert(result, shape.element)
 
 
-def _spread(writer: Writer, value: Value, extents: tuple[int, ...]) -> Value:
+def _spread(context: Context, value: Value) -> Value:
+    """A scalar at every place of the result."""
+    extents = context.result.extents
     if value.shape.extents == extents:
         return value
-    shape = value.shape.of(extents=extents)
-    return writer.op("broadcast_in_dim", [value], shape, "broadcast_dimensions = array<i64>")
+    return context.writer.broadcast(value, value.shape.replace(extents=extents), ())
 
 
 @rule("is-finite", "real", "imag", "complex")
-def _other_result(
-    translation: Translation, writer: Writer, instruction: Instruction, operands: list[Value]
-) -> Value:
-    name = instruction.opcode.replace("-", "_")
-    return writer.op(name, operands, instruction.shape.of())
+def _other_result(context: Context) -> Value:
+    return context.same()
 
 
 @rule("select")
-def _select(
-    translation: Translation, writer: Writer, instruction: Instruction, operands: list[Value]
-) -> Value:
-    which, *given = operands
-    shape = instruction.shape.of()
-    if translation.is_wide and shape.element in NARROW:
-        shape = shape.of("f32")
-    given = [writer.convert(each, shape.element) for each in given]
-    return writer.op("select", [which, *given], shape)
+def _select(context: Context) -> Value:
+    which, *given = context.arrays
+    element = context.result.element
+    if context.translation.is_wide and element in NARROW:
+        element = "f32"
+    one, other = (context.writer.convert(each, element) for each in given)
+    return context.writer.select(which, one, other)
 
 
 @rule("compare")
-def _compare(
-    translation: Translation, writer: Writer, instruction: Instruction, operands: list[Value]
-) -> Value:
-    direction = instruction.attributes["direction"]
-    one, other = operands
-    widest = max(operands, key=lambda each: each.shape.bits).shape.element
-    one, other = writer.convert(one, widest), writer.convert(other, widest)
-    kind = instruction.attributes.get("type") or _kind(widest)
-    how = (
-        f"compare_type = #stablehlo<comparison_type {kind}>, "
-        f"comparison_direction = #stablehlo<comparison_direction {direction}>"
-    )
-    return writer.op("compare", [one, other], instruction.shape.of(), how)
+def _compare(context: Context) -> Value:
+    widest = max(context.arrays, key=lambda each: each.shape.bits).shape.element
+    one, other = (context.writer.convert(each, widest) for each in context.arrays)
+    kind = context.attributes.get("type") or _kind(widest)
+    return context.writer.compare(one, other, context.attributes["direction"], kind)
 
 
 def _kind(element: str) -> str:
@@ -137,23 +122,17 @@ def _kind(element: str) -> str:
 
 
 @rule("convert")
-def _convert(
-    translation: Translation, writer: Writer, instruction: Instruction, operands: list[Value]
-) -> Value:
-    return translation.declared(writer, instruction, operands[0])
+def _convert(context: Context) -> Value:
+    return context.as_declared(context.arrays[0])
 
 
 @rule("reduce-precision")
-def _reduce_precision(
-    translation: Translation, writer: Writer, instruction: Instruction, operands: list[Value]
-) -> Value:
-    (exponent,) = instruction.numbers("exponent_bits")
-    (mantissa,) = instruction.numbers("mantissa_bits")
-    return writer.rounded(operands[0], exponent, mantissa)
+def _reduce_precision(context: Context) -> Value:
+    (exponent,) = context.numbers("exponent_bits")
+    (mantissa,) = context.numbers("mantissa_bits")
+    return context.writer.rounded(context.arrays[0], exponent, mantissa)
 
 
 @rule("stochastic-convert")
-def _stochastic(
-    translation: Translation, writer: Writer, instruction: Instruction, operands: list[Value]
-) -> Value:
+def _stochastic(_: Context) -> Value:
     raise ValueError("stochastic rounding")

@@ -1,40 +1,39 @@
-"""Operations that move elements, make them, or give them another shape."""
+"""Operations that move elements, make them, or change their shape."""
 
 from __future__ import annotations
 
 import math
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jitcount._emulate.translate import rule
+from jitcount._emulate.translate import NARROWED, rule
 from jitcount._emulate.writer import Value, array, numpy_type
 from jitcount._hlo.parser import Shape, split
 
 if TYPE_CHECKING:
-    from jitcount._emulate.translate import Translation
+    from jitcount._emulate.translate import Context
     from jitcount._emulate.writer import Values, Writer
-    from jitcount._hlo.parser import Instruction
+    from jitcount._hlo.parser import Shapes
 
 
 @rule("constant")
-def _constant(
-    translation: Translation, writer: Writer, instruction: Instruction, operands: list[Value]
-) -> Values:
-    """A value; of bfloat16 in a program that has none it was rounded when it was compiled."""
-    shape = instruction.shapes
-    if translation.is_float32 and isinstance(shape, Shape) and shape.element == "bf16":
-        translation.folded(instruction, shape)
-    return _literal(writer, instruction.inside, instruction.shapes)
+def _constant(context: Context) -> Values:
+    """A constant; one of bfloat16 in a program that has none was rounded when it was compiled."""
+    shapes = context.instruction.shapes
+    is_rounded = isinstance(shapes, Shape) and shapes.element == "bf16" and shapes.size > 1
+    if context.translation.is_float32 and is_rounded:  # no line makes it exact again
+        context.translation.note_rounding(context.instruction, NARROWED)
+    return _literal(context.writer, context.instruction.inside, shapes)
 
 
-def _literal(writer: Writer, text: str, shapes: object) -> Values:
+def _literal(writer: Writer, text: str, shapes: Shapes) -> Values:
     if isinstance(shapes, tuple):
         inner = split(text.strip()[1:-1])
         return tuple(_literal(writer, each, s) for each, s in zip(inner, shapes, strict=True))
-    assert isinstance(shapes, Shape)  # noqa: S101
-    shape = shapes.of()
+    shape = shapes.replace()
     if "..." in text:
         raise ValueError("a constant that is not written out")
     return writer.constant(_numbers(text, shape), shape)
@@ -60,169 +59,127 @@ def _numbers(text: str, shape: Shape) -> np.ndarray:
 
 
 @rule("iota")
-def _iota(
-    translation: Translation, writer: Writer, instruction: Instruction, operands: list[Value]
-) -> Value:
-    (axis,) = instruction.numbers("iota_dimension")
-    return writer.op("iota", [], instruction.shape.of(), f"iota_dimension = {axis} : i64")
+def _iota(context: Context) -> Value:
+    (axis,) = context.numbers("iota_dimension")
+    return context.writer.iota(context.result, axis)
 
 
 @rule("copy")
-def _copy(
-    translation: Translation, writer: Writer, instruction: Instruction, operands: list[Value]
-) -> Value:
-    return translation.declared(writer, instruction, operands[0])
+def _copy(context: Context) -> Value:
+    return context.as_declared(context.arrays[0])
 
 
 @rule("domain", "add-dependency")
-def _same(
-    translation: Translation, writer: Writer, instruction: Instruction, operands: list[Values]
-) -> Values:
-    return operands[0]
+def _same(context: Context) -> Values:
+    return context.operands[0]
 
 
 @rule("opt-barrier")
-def _barrier(
-    translation: Translation, writer: Writer, instruction: Instruction, operands: list[Values]
-) -> Values:
-    return operands[0] if len(operands) == 1 else tuple(operands)
+def _barrier(context: Context) -> Values:
+    return context.operands[0] if len(context.operands) == 1 else tuple(context.operands)
 
 
-def _moved(
-    translation: Translation,
-    writer: Writer,
-    instruction: Instruction,
-    value: Value,
-    how: str,
-) -> Value:
-    value = translation.declared(writer, instruction, value)
-    name = {"broadcast": "broadcast_in_dim"}.get(instruction.opcode, instruction.opcode)
-    return writer.op(name, [value], instruction.shape.of(value.shape.element), how)
+@rule("tuple")
+def _tuple(context: Context) -> Values:
+    return tuple(context.operands)
 
 
-def _alike(
-    translation: Translation, writer: Writer, instruction: Instruction, operands: list[Value]
-) -> tuple[list[Value], Shape]:
-    """Operands of one type, and the result's: the widest, where one was left wide."""
-    given = [translation.declared(writer, instruction, each) for each in operands]
-    widest = max((each.shape for each in given), key=lambda shape: shape.bits).element
-    return [writer.convert(each, widest) for each in given], instruction.shape.of(widest)
+@rule("get-tuple-element")
+def _get_tuple_element(context: Context) -> Values:
+    (index,) = context.numbers("index")
+    (whole,) = context.operands
+    assert not isinstance(whole, Value)  # noqa: S101
+    return whole[index]
+
+
+@rule("after-all")
+def _after_all(_: Context) -> Values:
+    """What orders effects; there are none here."""
+    return ()
 
 
 @rule("bitcast")
-def _bitcast(
-    translation: Translation, writer: Writer, instruction: Instruction, operands: list[Value]
-) -> Value:
-    (source,) = instruction.operand_shapes
+def _bitcast(context: Context) -> Value:
+    (source,) = context.instruction.operand_shapes
     assert isinstance(source, Shape)  # noqa: S101
-    return bitcast(writer, operands[0], source, instruction.shape)
+    return bitcast(context.writer, context.arrays[0], source, context.instruction.shape)
 
 
 @rule("bitcast-convert")
-def _bitcast_convert(
-    translation: Translation, writer: Writer, instruction: Instruction, operands: list[Value]
-) -> Value:
-    return writer.op("bitcast_convert", operands, instruction.shape.of())
+def _bitcast_convert(context: Context) -> Value:
+    return context.same()
 
 
 @rule("reshape")
-def _reshape(
-    translation: Translation, writer: Writer, instruction: Instruction, operands: list[Value]
-) -> Value:
-    value = translation.declared(writer, instruction, operands[0])
-    return writer.reshape(value, instruction.shape.extents)
+def _reshape(context: Context) -> Value:
+    value = context.as_declared(context.arrays[0])
+    return context.writer.reshape(value, context.result.extents)
 
 
 @rule("transpose")
-def _transpose(
-    translation: Translation, writer: Writer, instruction: Instruction, operands: list[Value]
-) -> Value:
-    value = translation.declared(writer, instruction, operands[0])
-    return writer.transpose(value, instruction.numbers("dimensions"))
+def _transpose(context: Context) -> Value:
+    value = context.as_declared(context.arrays[0])
+    return context.writer.transpose(value, context.numbers("dimensions"))
 
 
 @rule("reverse")
-def _reverse(
-    translation: Translation, writer: Writer, instruction: Instruction, operands: list[Value]
-) -> Value:
-    how = f"dimensions = {array(instruction.numbers('dimensions'))}"
-    return _moved(translation, writer, instruction, operands[0], how)
+def _reverse(context: Context) -> Value:
+    return _moved(context, "reverse", f"dimensions = {array(context.numbers('dimensions'))}")
 
 
 @rule("broadcast")
-def _broadcast(
-    translation: Translation, writer: Writer, instruction: Instruction, operands: list[Value]
-) -> Value:
-    how = f"broadcast_dimensions = {array(instruction.numbers('dimensions'))}"
-    return _moved(translation, writer, instruction, operands[0], how)
-
-
-@rule("concatenate")
-def _concatenate(
-    translation: Translation, writer: Writer, instruction: Instruction, operands: list[Value]
-) -> Value:
-    (axis,) = instruction.numbers("dimensions")
-    given, shape = _alike(translation, writer, instruction, operands)
-    return writer.op("concatenate", given, shape, f"dimension = {axis} : i64")
+def _broadcast(context: Context) -> Value:
+    how = f"broadcast_dimensions = {array(context.numbers('dimensions'))}"
+    return _moved(context, "broadcast_in_dim", how)
 
 
 @rule("slice")
-def _slice(
-    translation: Translation, writer: Writer, instruction: Instruction, operands: list[Value]
-) -> Value:
-    written = re.findall(r"\[([^\]]*)\]", instruction.attributes["slice"])
+def _slice(context: Context) -> Value:
+    written = re.findall(r"\[([^\]]*)\]", context.attributes["slice"])
     parts = [[int(n) for n in part.split(":")] for part in written]
     how = (
         f"limit_indices = {array(part[1] for part in parts)}, "
         f"start_indices = {array(part[0] for part in parts)}, "
         f"strides = {array(part[2] if len(part) > 2 else 1 for part in parts)}"
     )
-    return _moved(translation, writer, instruction, operands[0], how)
+    return _moved(context, "slice", how)
+
+
+@rule("concatenate")
+def _concatenate(context: Context) -> Value:
+    (axis,) = context.numbers("dimensions")
+    return _joined(context, "concatenate", f"dimension = {axis} : i64")
 
 
 @rule("pad")
-def _pad(
-    translation: Translation, writer: Writer, instruction: Instruction, operands: list[Value]
-) -> Value:
-    written = instruction.attributes.get("padding", "")
+def _pad(context: Context) -> Value:
+    written = context.attributes.get("padding", "")
     parts = [[int(n) for n in part.split("_")] for part in written.split("x") if part]
     how = (
         f"edge_padding_high = {array(part[1] for part in parts)}, "
         f"edge_padding_low = {array(part[0] for part in parts)}, "
         f"interior_padding = {array(part[2] if len(part) > 2 else 0 for part in parts)}"
     )
-    given, shape = _alike(translation, writer, instruction, operands)
-    return writer.op("pad", given, shape, how)
+    return _joined(context, "pad", how)
 
 
-@rule("tuple")
-def _tuple(
-    translation: Translation, writer: Writer, instruction: Instruction, operands: list[Values]
-) -> Values:
-    return tuple(operands)
+def _moved(context: Context, name: str, how: str) -> Value:
+    """An operation on one array, which may have been left wider than the instruction says."""
+    value = context.as_declared(context.arrays[0])
+    return context.writer.op(name, [value], context.result.replace(value.shape.element), how)
 
 
-@rule("get-tuple-element")
-def _get_tuple_element(
-    translation: Translation, writer: Writer, instruction: Instruction, operands: list[Values]
-) -> Values:
-    (index,) = instruction.numbers("index")
-    (whole,) = operands
-    assert not isinstance(whole, Value)  # noqa: S101
-    return whole[index]
-
-
-@rule("after-all")
-def _after_all(
-    translation: Translation, writer: Writer, instruction: Instruction, operands: list[Values]
-) -> Values:
-    """What orders effects; there are none here."""
-    return ()
+def _joined(context: Context, name: str, how: str) -> Value:
+    """An operation on several arrays; all are as wide as the widest, where one was left wide."""
+    given = [context.as_declared(each) for each in context.arrays]
+    widest = max((each.shape for each in given), key=lambda shape: shape.bits).element
+    given = [context.writer.convert(each, widest) for each in given]
+    return context.writer.op(name, given, context.result.replace(widest), how)
 
 
 # --- How an array lies in memory, and what a bitcast makes of it ----------------------------------
 #
-# A bitcast gives memory another shape. Layouts say in which order the axes lie, tiles in which
+# A bitcast reads memory as another shape. Layouts say in which order the axes lie, tiles in which
 # blocks: an axis that does not fill its tiles is padded, and the padding lies in memory too. So
 # ``f32[1000]`` in tiles of 1,024 is bitcast to ``f32[8,128]`` in one tile of that size.
 
@@ -233,8 +190,7 @@ def bitcast(writer: Writer, value: Value, source: Shape, target: Shape) -> Value
     A value that was left wider than its shape says lies as that shape does.
     """
     if value.shape.element != source.element:
-        target = Shape(value.shape.element, target.extents, target.minor_to_major, target.tiles)
-        source = Shape(value.shape.element, source.extents, source.minor_to_major, source.tiles)
+        source, target = (replace(each, element=value.shape.element) for each in (source, target))
     if source.bits == target.bits and _lies_alike(source, target):
         return _with_element(writer, writer.reshape(value, target.extents), target)
     memory = _laid_out(writer, value, source)
@@ -260,7 +216,7 @@ def _lies_alike(one: Shape, other: Shape) -> bool:
 def _with_element(writer: Writer, value: Value, target: Shape) -> Value:
     if value.shape.element == target.element:
         return value
-    return writer.op("bitcast_convert", [value], value.shape.of(target.element))
+    return writer.op("bitcast_convert", [value], value.shape.replace(target.element))
 
 
 def _with_bits(writer: Writer, memory: Value, source: Shape, target: Shape) -> Value:
@@ -274,10 +230,10 @@ def _with_bits(writer: Writer, memory: Value, source: Shape, target: Shape) -> V
         ratio = target.bits // source.bits
         memory = writer.pad(memory, (math.ceil(size / ratio) * ratio,))
         memory = writer.reshape(memory, (memory.shape.extents[0] // ratio, ratio))
-        shape = memory.shape.of(target.element, memory.shape.extents[:1])
+        shape = memory.shape.replace(target.element, memory.shape.extents[:1])
         return writer.op("bitcast_convert", [memory], shape)
     ratio = source.bits // target.bits
-    shape = memory.shape.of(target.element, (size, ratio))
+    shape = memory.shape.replace(target.element, (size, ratio))
     return writer.reshape(writer.op("bitcast_convert", [memory], shape), (size * ratio,))
 
 
@@ -299,8 +255,7 @@ def _steps(shape: Shape) -> list[tuple[int, ...]]:
             for extent, side in zip(extents[rest:], tile, strict=True)
         )
         found.append(padded)
-        blocks = tuple(e // side for e, side in zip(padded[rest:], tile, strict=True))
-        extents = padded[:rest] + blocks + tile
+        extents = _tiled(padded, tile)
     return [*found, extents]
 
 
@@ -322,23 +277,21 @@ def _taken_up(writer: Writer, memory: Value, shape: Shape) -> Value:
     steps = _steps(shape)
     value = writer.reshape(memory, steps[-1])
     ordered = tuple(shape.extents[axis] for axis in shape.order)
-    befores = [
-        ordered,
-        *(_tiled(step, tile) for step, tile in zip(steps, shape.tiles, strict=False)),
-    ]
-    for at in reversed(range(len(shape.tiles))):
-        padded, tile, before = steps[at], shape.tiles[at], befores[at]
+    tiled = [_tiled(step, tile) for step, tile in zip(steps, shape.tiles, strict=False)]
+    for padded, tile, before in reversed(
+        list(zip(steps, shape.tiles, [ordered, *tiled], strict=False))
+    ):
         cut, axes = _cut(padded, tile)
         back = tuple(axes.index(axis) for axis in range(len(axes)))
         value = writer.reshape(value, tuple(cut[axis] for axis in axes))
         value = writer.reshape(writer.transpose(value, back), padded)
-        before = (1,) * (len(padded) - len(before)) + before
-        value = writer.slice(value, before)
+        value = writer.slice(value, (1,) * (len(padded) - len(before)) + before)
     value = writer.reshape(value, ordered)
     return writer.transpose(value, tuple(shape.order.index(axis) for axis in range(len(ordered))))
 
 
 def _tiled(padded: tuple[int, ...], tile: tuple[int, ...]) -> tuple[int, ...]:
+    """The extents of an array that is cut into tiles: of the blocks, then inside a block."""
     rest = len(padded) - len(tile)
     blocks = tuple(e // side for e, side in zip(padded[rest:], tile, strict=True))
     return padded[:rest] + blocks + tile

@@ -1,13 +1,13 @@
-"""What a chip does in a way of its own, moved by as much as that may be off.
+"""Perturbs what a chip does in a way of its own, by as much as that may be off.
 
 An order of summation and the last ulps of a function are the hardware's. In a program that is
-*loosened* each sum and each such function is moved, every element up or down by chance, by what
-`numerics` says that it is off as a rule. What that does to the result is carried through by the
-program itself.
+*perturbed* each sum and each such function is moved, every element up or down by chance, by what
+`numerics` says that it is off as a rule. The program itself carries that to its result.
 """
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from jitcount._hlo.parser import Shape
@@ -19,8 +19,8 @@ from jitcount._numerics.error_bounds import (
 )
 
 if TYPE_CHECKING:
-    from jitcount._emulate.translate import Translation
-    from jitcount._emulate.writer import Value, Writer
+    from jitcount._emulate.translate import Context
+    from jitcount._emulate.writer import Value
 
 _NAMES = {"f32": "float32", "f64": "float64"}
 
@@ -44,17 +44,14 @@ _OPCODES = {
 
 # Those that it does not name are as far off as the farthest of them.
 _OTHERS = frozenset(
-    {
-        *("acos", "acosh", "asin", "asinh", "atan", "atanh", "atan2", "cosh", "sinh"),
-        "power",
-    }
+    {"acos", "acosh", "asin", "asinh", "atan", "atanh", "atan2", "cosh", "power", "sinh"}
 )
 
 
-def loosened_function(translation: Translation, writer: Writer, opcode: str, value: Value) -> Value:
-    """What a function gave, some ulps off."""
+def perturbed_function(context: Context, opcode: str, value: Value) -> Value:
+    """The result of a function, moved by some ulps; as it is where nothing is perturbed."""
     name = _NAMES.get(value.shape.element)
-    if translation.draw == 0 or name is None:
+    if context.translation.perturbation_seed == 0 or name is None:
         return value
     if opcode in _OPCODES:
         ulps = EXPECTED_ULPS[_OPCODES[opcode]]
@@ -62,54 +59,45 @@ def loosened_function(translation: Translation, writer: Writer, opcode: str, val
         ulps = max(EXPECTED_ULPS.values())
     else:
         return value
-    size = writer.op("abs", [value], value.shape)
-    return _moved(translation, writer, value, size, ulps * 2 * unit_roundoff(name))
+    size = context.writer.apply("abs", value)
+    return _moved(context, value, size, ulps * 2 * unit_roundoff(name))
 
 
-def loosened_sum(
-    translation: Translation, writer: Writer, value: Value, magnitudes: Value, terms: int
-) -> Value:
-    """A sum of so many terms, off by what another order may change; beside it, their magnitudes."""
+def perturbed_sum(context: Context, value: Value, magnitudes: Value, terms: int) -> Value:
+    """A sum of so many terms, moved by what another order may change.
+
+    `magnitudes` is the same sum of the terms' magnitudes.
+    """
     name = _NAMES.get(value.shape.element)
     if name is None or terms < 2:
         return value
     relative = expected_error(longest_chain(terms), unit_roundoff(name), value.shape.size)
-    return _moved(translation, writer, value, magnitudes, relative)
+    return _moved(context, value, magnitudes, relative)
 
 
-def _moved(
-    translation: Translation, writer: Writer, value: Value, size: Value, relative: float
-) -> Value:
-    """Each element up or down, by a part of its size."""
-    shape = value.shape
-    step = writer.op("multiply", [size, writer.full(relative, shape)], shape)
-    back = writer.op("negate", [step], shape)
-    step = writer.op("select", [_coins(translation, writer, shape.extents), step, back], shape)
-    return writer.op("add", [value, step], shape)
+def _moved(context: Context, value: Value, size: Value, relative: float) -> Value:
+    """Each element moved up or down, by a part of its size."""
+    writer, shape = context.writer, value.shape
+    step = writer.apply("multiply", size, writer.full(relative, shape))
+    back = writer.apply("negate", step)
+    return writer.apply("add", value, writer.select(_coins(context, shape.extents), step, back))
 
 
-def _coins(translation: Translation, writer: Writer, extents: tuple[int, ...]) -> Value:
-    """True or false by chance, for each element; another chance for each draw and each place.
+def _coins(context: Context, extents: tuple[int, ...]) -> Value:
+    """True or false by chance, for each element; other ones for each seed and each place.
 
     The number of an element is multiplied and folded, as a hash does; its top bit decides.
     """
-    count = 1
-    for extent in extents:
-        count *= extent
-    row = Shape("u32", (count,))
-    number = writer.op("iota", [], row, "iota_dimension = 0 : i64")
-    seed = (translation.draw * 0x9E3779B9 + next(writer.names) * 0x85EBCA6B) % (1 << 32)
-    number = writer.op("add", [number, writer.full(seed, row)], row)
+    writer = context.writer
+    row = Shape("u32", (math.prod(extents),))
+    number = writer.iota(row, 0)
+    seed = context.translation.perturbation_seed * 0x9E3779B9 + next(writer.names) * 0x85EBCA6B
+    number = writer.apply("add", number, writer.full(seed % (1 << 32), row))
     for factor, shift in ((0x7FEB352D, 15), (0x846CA68B, 16)):
-        shifted = writer.op("shift_right_logical", [number, writer.full(16, row)], row)
-        number = writer.op("xor", [number, shifted], row)
-        number = writer.op("multiply", [number, writer.full(factor, row)], row)
-        shifted = writer.op("shift_right_logical", [number, writer.full(shift, row)], row)
-        number = writer.op("xor", [number, shifted], row)
-    how = (
-        "compare_type = #stablehlo<comparison_type UNSIGNED>, "
-        "comparison_direction = #stablehlo<comparison_direction GE>"
-    )
-    half = writer.full(1 << 31, row)
-    coins = writer.op("compare", [number, half], row.of("pred"), how)
+        shifted = writer.apply("shift_right_logical", number, writer.full(16, row))
+        number = writer.apply("xor", number, shifted)
+        number = writer.apply("multiply", number, writer.full(factor, row))
+        shifted = writer.apply("shift_right_logical", number, writer.full(shift, row))
+        number = writer.apply("xor", number, shifted)
+    coins = writer.compare(number, writer.full(1 << 31, row), "GE", "UNSIGNED")
     return writer.reshape(coins, extents)

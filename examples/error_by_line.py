@@ -1,6 +1,6 @@
 """Which lines make a loss differ on a TPU, what helps, and how far off the chip itself may be.
 
-Run it with ``python examples/shares.py``. It needs the compiler of that chip, but no TPU.
+Run it with ``python examples/error_by_line.py``. It needs that chip's compiler, and no TPU.
 """
 
 import jax
@@ -26,5 +26,5 @@ output = random.normal(size=(64, 256)).astype(np.float32)
 
 with jitcount.as_if("tpu:v5e") as emulation:
     loss(*words, output)
-print(emulation.shares(loss, *words, output))
-print(emulation.leeway(loss, *words, output))
+print(emulation.error_by_line(loss, *words, output))
+print(emulation.error_bound(loss, *words, output))

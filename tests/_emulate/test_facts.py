@@ -69,7 +69,7 @@ def test_every_row_says_what_where_from_and_what_becomes_of_it(
     assert len({fact.subject for fact in found}) == len(found)
     assert {fact.standing for fact in found} == {"as there", "bounded"}
     assert all(fact.there and fact.source for fact in found)
-    shown = str(Emulation(Emulator.of(parse(target), 60.0)).arithmetic)
+    shown = str(Emulation(Emulator.for_target(parse(target), 60.0)).arithmetic)
     assert shown.startswith(f"The arithmetic of {target}:")
     for fact in found:
         assert fact.subject in shown

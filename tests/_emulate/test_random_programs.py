@@ -207,7 +207,7 @@ def test_with_exact_products_a_targets_program_computes_what_the_cpus_does(
         return [made for program in programs for made in _run(program, x, y)]
 
     wanted = jax.jit(f)(*given)
-    exact = replace(Emulator.of(parse(target), 600.0), arithmetic=EXACT)
+    exact = replace(Emulator.for_target(parse(target), 600.0), arithmetic=EXACT)
     with emulated(exact) as emulation:
         found = jax.jit(f)(*given)
     assert [program.reason for program in emulation.programs] == [""]

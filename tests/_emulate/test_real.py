@@ -162,7 +162,7 @@ def test_constants_that_the_compiler_rounds_are_exact_where_products_are() -> No
         return x @ jnp.asarray(constant)
 
     here = np.asarray(jax.jit(product)(x))
-    emulator = Emulator.of(parse("tpu:v5e"), 600.0)
+    emulator = Emulator.for_target(parse("tpu:v5e"), 600.0)
     off = []
     for each in (emulator, replace(emulator, arithmetic=EXACT)):
         with emulated(each) as emulation:

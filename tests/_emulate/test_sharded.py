@@ -88,7 +88,7 @@ programs = {
     "eager": lambda: put(x, "x") @ put(y),
     "trained": train,
 }
-emulator = replace(Emulator.of(parse(sys.argv[1]), 600.0), arithmetic=EXACT)
+emulator = replace(Emulator.for_target(parse(sys.argv[1]), 600.0), arithmetic=EXACT)
 found = {}
 for name, program in programs.items():
     r = np.random.default_rng(1)

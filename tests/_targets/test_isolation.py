@@ -465,8 +465,8 @@ child = os.fork()
 if child == 0:
     signal.alarm(10)
     portable = Portable()
-    session.take(portable)
-    os._exit(len(session.results_of(portable)))
+    session.add_program(portable)
+    os._exit(len(session.results_of(portable).on))
 print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
 

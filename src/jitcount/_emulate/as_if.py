@@ -65,7 +65,7 @@ class as_if:  # noqa: N801 (reads as words where it is used)
 
     def __enter__(self) -> Emulation:
         with contextlib.ExitStack() as stack:
-            found = stack.enter_context(emulated(Emulator.of(self._target, self._timeout)))
+            found = stack.enter_context(emulated(Emulator.for_target(self._target, self._timeout)))
             self._blocks.append(stack.pop_all())
         return found
 

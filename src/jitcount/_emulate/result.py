@@ -86,7 +86,7 @@ class Emulation:
 
     >>> from jitcount._emulate.emulator import Emulator
     >>> from jitcount._targets.names import parse
-    >>> print(Emulation(Emulator.of(parse("tpu:v5e"), timeout=600)))
+    >>> print(Emulation(Emulator.for_target(parse("tpu:v5e"), timeout=600)))
     As if on tpu:v5e: nothing was compiled
     """
 

@@ -178,6 +178,11 @@ class Translated:
     text: str
     """A module with one function, ``main``."""
 
+    parameter_types: tuple[str, ...]
+    """The MLIR types of its arguments: ``tensor<8x4xf32>``."""
+
+    result_types: tuple[str, ...]
+
     sites: tuple[Site, ...]
 
     has_long_chains: bool = False
@@ -213,10 +218,13 @@ def translate(  # noqa: PLR0913 (each is one more way to run the same text)
     try:
         module = parser.parse(text)
         translation = Translation(module, arithmetic, exact, devices, is_float32, draw)
-        body = _main(translation, module.entry)
+        body, parameter_types, result_types = _main(translation, module.entry)
     except (ValueError, TypeError, KeyError, IndexError) as error:
         raise NotKnownError(str(error)) from error
-    return Translated(body, tuple(translation.sites), _longest_chain(module) >= _LONG)
+    has_long_chains = _longest_chain(module) >= _LONG
+    return Translated(
+        body, parameter_types, result_types, tuple(translation.sites), has_long_chains
+    )
 
 
 def _longest_chain(module: parser.Module) -> int:
@@ -234,17 +242,21 @@ _ON_ELEMENTS = frozenset(
 _LONG = 1000
 
 
-def _main(translation: Translation, entry: Computation) -> str:
+def _main(
+    translation: Translation, entry: Computation
+) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+    """The function, and the types of its arguments and results."""
     writer = Writer()
     shapes = [flat(parameter.shapes) for parameter in entry.parameters]
     if any(len(each) != 1 for each in shapes):
         raise ValueError("arguments in a tuple")
-    arguments: list[Values] = [Value(f"%arg{i}", each.of()) for i, (each,) in enumerate(shapes)]
+    arguments = [Value(f"%arg{i}", each.of()) for i, (each,) in enumerate(shapes)]
     made = flat_values(translation.run(writer, entry.name, arguments))
     wanted = flat(entry.root.shapes)
     results = [writer.convert(v, shape.element) for v, shape in zip(made, wanted, strict=True)]
-    heads = ", ".join(f"{v.name}: {v.shape.type}" for v in arguments if isinstance(v, Value))
-    types = ", ".join(value.shape.type for value in results)
-    given = ", ".join(value.name for value in results)
+    heads = ", ".join(f"{value.name}: {value.shape.type}" for value in arguments)
+    result_types = tuple(value.shape.type for value in results)
+    types, given = ", ".join(result_types), ", ".join(value.name for value in results)
     lines = [*writer.lines, f'"func.return"({given}) : ({types}) -> ()']
-    return f"func.func public @main({heads}) -> ({types}) {{\n" + "\n".join(lines) + "\n}\n"
+    text = f"func.func public @main({heads}) -> ({types}) {{\n" + "\n".join(lines) + "\n}\n"
+    return text, tuple(value.shape.type for value in arguments), result_types

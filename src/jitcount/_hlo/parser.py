@@ -351,3 +351,22 @@ def _attributes(text: str, by: str = ",") -> dict[str, str]:
         if is_one:
             found[name.strip()] = value.strip()
     return found
+
+
+# Two facts of a whole module, found in its text without reading the rest of it.
+
+_ROUNDED_CONSTANT = re.compile(r" = bf16\[\d[^ ]* constant\(")
+_CYCLES = re.compile(r'"estimated_cycles":"(\d+)"')
+
+
+def has_bfloat16_arrays_as_constants(text: str) -> bool:
+    """Whether a module has constants of bfloat16 that are more than one number."""
+    return _ROUNDED_CONSTANT.search(text) is not None
+
+
+def estimated_cycles(text: str) -> int | None:
+    """The compiler's own estimate of a module's cycles; loops count once. Only XLA:TPU writes one.
+
+    (Its `optimal_seconds` is the same for every precision; these cycles are not.)
+    """
+    return sum(map(int, _CYCLES.findall(text))) or None

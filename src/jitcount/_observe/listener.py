@@ -232,7 +232,7 @@ class CompileListener:
                 if under_way.expected is None or not under_way.expected.is_small:
                     under_way.measured.get()
             if self._audience.has_takers:
-                made = self._modules.of(compilation and compilation.module)
+                made = self._modules.lookup(compilation and compilation.module)
                 under_way.portable = Portable(made, compilation)
                 self._audience.give(under_way.portable)
         except Exception:  # observing must never fail the user's program

@@ -262,7 +262,7 @@ def compare(one: list[np.ndarray], other: list[np.ndarray], *, operations: int) 
 
 
 def _is_near(one: np.ndarray, other: np.ndarray, operations: int) -> bool:
-    """Whether two arrays are apart by no more than so many roundings of their largest value."""
+    """Whether two arrays differ by no more than that many roundings of their largest value."""
     if one.dtype.kind in "biu":
         return bool(np.array_equal(one, other))
     wide, wide_other = one.astype(np.complex128), other.astype(np.complex128)

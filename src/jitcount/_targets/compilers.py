@@ -81,8 +81,8 @@ class Compilers:
     """Starts compilers in processes of their own, hands jobs to them, and ends them.
 
     Args:
-        retry_start: whether a job whose compiler dies at its start gets another one. One that
-            takes too long for that is never tried twice.
+        retry_start: whether a job whose compiler dies at its start gets another one. For a start
+            that takes too long no job gets another.
     """
 
     def __init__(self, *, retry_start: bool = True) -> None:
@@ -114,9 +114,9 @@ class Compilers:
             if not platform.ready:
                 for process in platform.starting:
                     process.hurry(job.timeout)
-            are_all = sum(each.compilers for each in self._platforms.values())
+            running = sum(each.compilers for each in self._platforms.values())
             is_worth_it = len(platform.waiting) - platform.idle >= _WORTH_ANOTHER
-            if platform.compilers == 0 or (is_worth_it and are_all < cores()):
+            if platform.compilers == 0 or (is_worth_it and running < cores()):
                 self._start(platform)
             self._changed.notify_all()
 
@@ -163,17 +163,17 @@ class Compilers:
 
     def _serve(self, platform: _Platform) -> None:
         """The life of one compiler's thread."""
-        process = self._begun(platform, platform.first)
+        process = self._started(platform, platform.first)
         if process is None and self._is_dispensable(platform):
             return
-        while (job := self._next(platform)) is not None:
-            process, answer = self._done(platform, process, job)
+        while (job := self._next_job(platform)) is not None:
+            process, answer = self._answered(platform, process, job)
             job.on_result(answer)
             del job, answer  # while the next one is waited for, these need not be kept
         if process is not None:
             self._end(platform, process)
 
-    def _done(
+    def _answered(
         self, platform: _Platform, process: CompilerProcess | None, job: Job
     ) -> tuple[CompilerProcess | None, Answer]:
         """The process for the next job, and the answer to this one."""
@@ -183,7 +183,7 @@ class Compilers:
             self._end(platform, process)
             process = None
         if process is None and job.submitted_at >= platform.gave_up_at:
-            process = self._begun(platform, job.target, job)
+            process = self._started(platform, job.target, job)
         if process is None:
             return None, _failed(job, platform.failure)
         try:
@@ -201,7 +201,7 @@ class Compilers:
             platform.compilers -= is_so
             return is_so
 
-    def _next(self, platform: _Platform) -> Job | None:
+    def _next_job(self, platform: _Platform) -> Job | None:
         """Wait for the next job; None when none came for a while."""
         with self._changed:
             platform.idle += 1
@@ -214,7 +214,7 @@ class Compilers:
             finally:
                 platform.idle -= 1
 
-    def _begun(
+    def _started(
         self, platform: _Platform, target: Target | None, job: Job | None = None
     ) -> CompilerProcess | None:
         """A process that is ready; None where it did not get so far, and `failure` says why.
@@ -230,6 +230,8 @@ class Compilers:
         with self._changed:
             self._processes.add(process)
             platform.starting.add(process)
+            if self._is_closed:  # since this thread was started
+                process.kill()
             # Not the jobs themselves: a start takes long, and would keep them.
             timeouts = [each.timeout for each in platform.waiting if not platform.ready]
             if job is not None:

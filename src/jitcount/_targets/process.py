@@ -122,7 +122,7 @@ class CompilerProcess:
         except OSError:  # it ended before it had read all
             answer = None
         finally:
-            self._is_answered()
+            self._end_request()
         if answer is None:
             raise CompilerEndedError(self._how_it_ended(is_start=request.task is None))
         self._answered_at = os.fstat(self._printed.fileno()).st_size
@@ -175,7 +175,7 @@ class CompilerProcess:
                 self._timeout = timeout
                 self.kill()
 
-    def _is_answered(self) -> None:
+    def _end_request(self) -> None:
         with self._lock:
             self._request += 1
             for timer in self._timers:

@@ -41,8 +41,8 @@ _ENOUGH = 256 << 20
 class TargetResults:
     """One program that JAX compiles for this machine, and what the targets' compilers said of it.
 
-    Results come while the block is open. `on` is replaced then, never changed: who has taken it
-    has a snapshot.
+    Results come while the block is open. Each replaces `on` and never changes it: whatever has been
+    read before is a snapshot.
     """
 
     portable: Portable | None = None
@@ -56,7 +56,7 @@ class TargetResults:
 
 @dataclass(slots=True, eq=False)
 class _Sent:
-    """What one target's compiler was asked once, whichever programs want it."""
+    """A request that was submitted once for a target, and all programs that wait for its result."""
 
     job: Job | None
     """The job until it has a result: it holds the program's bytecode."""

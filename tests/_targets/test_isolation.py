@@ -448,7 +448,7 @@ print(log.compiles[0].on["cpu"].error)
 
 FORKING_WITH_THE_LOCK = """
 import os, signal, threading, warnings
-from jitcount._observe.in_flight import Portable
+from jitcount._observe.in_flight import LoweredProgram
 from jitcount._targets.session import Session
 
 warnings.simplefilter("ignore")
@@ -464,9 +464,9 @@ is_held.wait()
 child = os.fork()
 if child == 0:
     signal.alarm(10)
-    portable = Portable()
-    session.add_program(portable)
-    os._exit(len(session.results_of(portable).on))
+    lowered_program = LoweredProgram()
+    session.add_program(lowered_program)
+    os._exit(len(session.results_of(lowered_program).on))
 print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
 

@@ -16,7 +16,7 @@ import pytest
 import jitcount
 from jitcount._explain.compile import Compile
 from jitcount._ledger.files import decode, encode
-from jitcount._observe.in_flight import Observation
+from jitcount._observe.in_flight import InFlightCompile
 from jitcount._record.log import CompileLog
 from jitcount._registry import registry
 from jitcount._targets import session
@@ -281,8 +281,8 @@ def test_what_came_from_the_persistent_cache_is_compiled_for_the_target(
 
 def test_nothing_is_kept_of_a_program_when_the_block_is_over() -> None:
     log = carried(lambda: jax.jit(jnp.sin)(X))
-    assert log._seen[0][0].portable is None
-    assert registry.takers == ()
+    assert log._seen[0][0].lowered_program is None
+    assert registry.program_consumers == ()
     assert len(registry.listener._modules) == 0
 
 
@@ -317,7 +317,7 @@ def test_a_sharded_program_is_sharded_over_as_many_devices() -> None:
 
 def test_a_program_whose_compile_was_under_way_says_so() -> None:
     with jitcount.record(targets=["cpu"]) as log:
-        log.add(Observation(function="step"))
+        log.add(InFlightCompile(function="step"))
     assert log.compiles[0].on["cpu"].error == (
         "not carried over: the block began while it was being compiled"
     )

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from jitcount._jax.substituting import Compilable
-    from jitcount._observe.in_flight import Observation, Portable
+    from jitcount._observe.in_flight import InFlightCompile, LoweredProgram
 
 __all__ = ["as_if", "as_if_or_null", "emulated", "suspended"]
 
@@ -129,17 +129,17 @@ class _Block:
             registry.forget(note)
             registry.stop_supplying(take)
 
-    def _take(self, portable: Portable) -> None:
+    def _take(self, lowered_program: LoweredProgram) -> None:
         """First: the program, before it is compiled."""
-        self._here.portable = portable
+        self._here.lowered_program = lowered_program
 
     def _compile(self, compilable: Compilable) -> Any:
         """Then: an executable, in place of the compiler's; None where there is none."""
-        portable = self._here.__dict__.pop("portable", None)
-        self._here.emulated = made = self._emulator.emulate(compilable, portable)
+        lowered_program = self._here.__dict__.pop("lowered_program", None)
+        self._here.emulated = made = self._emulator.emulate(compilable, lowered_program)
         return made.executable
 
-    def _note(self, observation: Observation) -> None:
+    def _note(self, observation: InFlightCompile) -> None:
         """Last: what was compiled."""
         made: Emulated | None = self._here.__dict__.pop("emulated", None)
         if made is None or observation.from_disk:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from jitcount._emulate.arithmetic import Arithmetic
     from jitcount._emulate.translate import Site, Translated
     from jitcount._jax.substituting import Compilable
-    from jitcount._observe.in_flight import Portable
+    from jitcount._observe.in_flight import LoweredProgram
     from jitcount._targets.names import Target
     from jitcount._targets.protocol import Shardings
 
@@ -80,28 +80,30 @@ class Emulator:
         compilers().get_ready(self.target)
         compilers().get_ready(HERE)
 
-    def emulate(self, compilable: Compilable, portable: Portable | None) -> Emulated:
+    def emulate(self, compilable: Compilable, lowered_program: LoweredProgram | None) -> Emulated:
         """Make an executable that computes as the target would.
 
         It never raises: a program that cannot be emulated has a reason, and runs as it always does.
         """
         try:
-            return self._emulated(compilable, portable)
+            return self._emulated(compilable, lowered_program)
         except (NotPortableError, NotKnownError) as error:
             return Emulated(reason=first_line(str(error)))
         except Exception as error:  # noqa: BLE001 (it must run, whatever happens)
             return Emulated(reason=first_line(f"{type(error).__name__}: {error}"))
 
-    def _emulated(self, compilable: Compilable, portable: Portable | None) -> Emulated:
+    def _emulated(self, compilable: Compilable, lowered_program: LoweredProgram | None) -> Emulated:
         if compilable.platform != HERE.platform:
             raise NotKnownError(f"compiled for {compilable.platform}, not for the CPU")
         if compilable.processes > 1:
             raise NotKnownError(f"its devices are of {compilable.processes} processes")
-        if portable is None or (portable.lowering is None and portable.compilation is not None):
+        if lowered_program is None or (
+            lowered_program.lowering is None and lowered_program.compilation is not None
+        ):
             raise NotPortableError(
                 "it was lowered before the block began; call .lower() inside the block"
             )
-        request = lower_for_target(portable, self.target.platform, keep_places=True)
+        request = lower_for_target(lowered_program, self.target.platform, keep_places=True)
         if request.left_out:
             kinds = sorted({each.kind for each in request.left_out})
             call = "calls" if len(kinds) == 1 else "call"

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from jitcount._explain.compile import Compile
-    from jitcount._observe.in_flight import Observation
+    from jitcount._observe.in_flight import InFlightCompile
     from jitcount._targets.session import Session, TargetResults
 
 
@@ -31,19 +31,19 @@ class CompileLog:
     def __init__(self, targets: Session | None = None, *, redact: bool = False) -> None:
         self._targets = targets
         self._redact = redact
-        self._seen: list[tuple[Observation, TargetResults | None, bool]] = []
+        self._seen: list[tuple[InFlightCompile, TargetResults | None, bool]] = []
         """With the targets' results, and whether the user's values are left out: as it is asked
         for when the program is compiled, not when it is explained."""
 
         self._written: dict[int, Compile] = {}
         """By number, what was explained; with the results that there were then."""
 
-    def add(self, observation: Observation) -> None:
+    def add(self, observation: InFlightCompile) -> None:
         """Add one more compile; called from the thread that compiles."""
-        results = self._targets.results_of(observation.portable) if self._targets else None
+        results = self._targets.results_of(observation.lowered_program) if self._targets else None
         self._seen.append((observation, results, self._redact or is_redaction_requested()))
 
-    def written(self, observation: Observation) -> Compile:
+    def written(self, observation: InFlightCompile) -> Compile:
         """The compile that was added for an observation, explained."""
         seen = reversed(list(enumerate(self._seen)))
         number = next(number for number, (one, *_) in seen if one is observation)

@@ -18,7 +18,7 @@ from jitcount._targets.protocol import CompileModule
 from jitcount._targets.result import LeftOut
 
 if TYPE_CHECKING:
-    from jitcount._observe.in_flight import Portable
+    from jitcount._observe.in_flight import LoweredProgram
     from jitcount._targets.protocol import Plain
 
 
@@ -48,7 +48,7 @@ class CompileRequest:
 
 
 def lower_for_target(
-    portable: Portable, platform: str, *, keep_places: bool = False
+    lowered_program: LoweredProgram, platform: str, *, keep_places: bool = False
 ) -> CompileRequest:
     """Lower a program for a platform; no listener hears of that.
 
@@ -58,9 +58,9 @@ def lower_for_target(
     Raises:
         NotPortableError: it cannot be lowered; the text says why.
     """
-    if portable.reason:
-        raise NotPortableError(f"not carried over: {portable.reason}")
-    lowering, compilation = portable.lowering, portable.compilation
+    if lowered_program.reason:
+        raise NotPortableError(f"not carried over: {lowered_program.reason}")
+    lowering, compilation = lowered_program.lowering, lowered_program.compilation
     if compilation is None:
         raise NotPortableError(
             "not carried over: JAX's frames do not show how it is compiled, as under jax.pmap"

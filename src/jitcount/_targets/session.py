@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from jitcount._observe.in_flight import Portable
+from jitcount._observe.in_flight import LoweredProgram
 from jitcount._targets.compilers import STOPPED, Job, compilers
 from jitcount._targets.lowering import CompileRequest, NotPortableError, lower_for_target
 from jitcount._targets.result import OnTarget
@@ -45,7 +45,7 @@ class TargetResults:
     read before is a snapshot.
     """
 
-    portable: Portable | None = None
+    lowered_program: LoweredProgram | None = None
     """The program, until it is lowered."""
 
     on: dict[str, OnTarget] = field(default_factory=dict)
@@ -95,17 +95,17 @@ class Session:
             compilers().get_ready(target)
         threading.Thread(target=self._lower_all, name="jitcount lowering", daemon=True).start()
 
-    def add_program(self, portable: Portable) -> None:
+    def add_program(self, lowered_program: LoweredProgram) -> None:
         """Take one more program, in the thread in which JAX is about to compile it."""
         if self.is_forked():  # the lowering thread stayed with the parent, maybe holding the lock
             return
-        program = TargetResults(_without_modules(portable))
+        program = TargetResults(_without_modules(lowered_program))
         with self._changed:
             self._programs.append(program)
-            self._not_logged[id(portable)] = program
+            self._not_logged[id(lowered_program)] = program
         self._to_lower.put(program)
 
-    def results_of(self, portable: Portable | None) -> TargetResults:
+    def results_of(self, lowered_program: LoweredProgram | None) -> TargetResults:
         """The results of a program that JAX has compiled, for the log; they come later.
 
         A program that was not added, because the block began while it was being compiled, has that
@@ -114,10 +114,12 @@ class Session:
         if self.is_forked():
             return TargetResults()
         with self._changed:
-            if portable is None or id(portable) not in self._not_logged:
-                portable = Portable(reason="the block began while it was being compiled")
-                self.add_program(portable)
-            return self._not_logged.pop(id(portable))
+            if lowered_program is None or id(lowered_program) not in self._not_logged:
+                lowered_program = LoweredProgram(
+                    reason="the block began while it was being compiled"
+                )
+                self.add_program(lowered_program)
+            return self._not_logged.pop(id(lowered_program))
 
     def is_forked(self) -> bool:
         """Whether this is a child of the process that has the compilers: no results come here."""
@@ -175,12 +177,14 @@ class Session:
 
     def _lower(self, program: TargetResults) -> None:
         """Lower one program for each platform, and submit it for each target."""
-        portable, program.portable = program.portable or Portable(), None
+        lowered_program, program.lowered_program = program.lowered_program or LoweredProgram(), None
         lowered: dict[str, CompileRequest | str] = {}
         for target in self._targets:
             try:
                 if target.platform not in lowered:
-                    lowered[target.platform] = self._request_or_reason(portable, target.platform)
+                    lowered[target.platform] = self._request_or_reason(
+                        lowered_program, target.platform
+                    )
                 request_or_reason = lowered[target.platform]
                 if isinstance(request_or_reason, CompileRequest):
                     program.left_out = request_or_reason.left_out
@@ -193,12 +197,14 @@ class Session:
                 self._store(program, OnTarget(target=target.name, error=reason))
                 self._changed.notify_all()
 
-    def _request_or_reason(self, portable: Portable, platform: str) -> CompileRequest | str:
+    def _request_or_reason(
+        self, lowered_program: LoweredProgram, platform: str
+    ) -> CompileRequest | str:
         try:
-            request = lower_for_target(portable, platform, keep_places=self._profile)
+            request = lower_for_target(lowered_program, platform, keep_places=self._profile)
         except NotPortableError as error:
             return str(error)
-        lowering = portable.lowering if self._profile else None
+        lowering = lowered_program.lowering if self._profile else None
         stacks = None if lowering is None else encode_stacks(lowering.jaxpr)
         task = msgspec.structs.replace(request.task, keep_hlo=self._keep_hlo, profile=stacks)
         return replace(request, task=task)
@@ -254,11 +260,11 @@ def _new_queue() -> SimpleQueue[TargetResults | None]:
     return queue.SimpleQueue()
 
 
-def _without_modules(portable: Portable) -> Portable:
+def _without_modules(lowered_program: LoweredProgram) -> LoweredProgram:
     """What lowering needs: JAX would let go of the modules, and of the constants in them."""
-    lowering, compilation = portable.lowering, portable.compilation
+    lowering, compilation = lowered_program.lowering, lowered_program.compilation
     return replace(
-        portable,
+        lowered_program,
         lowering=lowering and replace(lowering, module=None),
         compilation=compilation and replace(compilation, module=None),
     )

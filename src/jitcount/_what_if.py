@@ -30,8 +30,9 @@ from jitcount._observe.muting import muted
 from jitcount._profile.loops import keeper
 from jitcount._profile.result import Profile
 from jitcount._show.progress import progress
-from jitcount._targets.names import parse, topology
-from jitcount._targets.process import CompilerProcess
+from jitcount._targets.compilers import Compilers
+from jitcount._targets.names import parse
+from jitcount._targets.protocol import MeasureModule
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -43,44 +44,46 @@ if TYPE_CHECKING:
     from jitcount._profile.loops import Kept
     from jitcount._targets.names import Target
 
-HERE = "cpu"
+_HERE = parse("cpu")
 
-# So many loops of one program are measured, the largest.
+# How many loops of one program are measured, the largest.
 _LOOPS = 3
 
-# A compile that takes less than this is done again, up to so many times: it is too short for one.
+# A compile that takes less than this is measured again, up to three times: once is too inexact.
 _LONG_S = 5.0
 _ROUNDS = 3
 
-# For one compile; a compiler that takes longer is ended.
+# For one compile; a compiler that takes longer is killed.
 _TIMEOUT_S = 1800.0
 
 
 @dataclass(slots=True)
 class Scans:
-    """What was measured."""
+    """What was measured of loops as scans."""
 
     by_loop: dict[Loop, Loop] = field(default_factory=dict)
-    """The loops with their figures, each by what it was before."""
+    """By a loop as it was found, the same loop with its figures."""
 
     together: dict[tuple[Loop, ...], AsScan] = field(default_factory=dict)
-    """The same for all loops of a program."""
+    """By all loops of a program, the figures of all of them as scans."""
 
 
 def measure_loops(targets: Sequence[str], found: Scans) -> None:
-    """Measure the loops of the programs that were kept; what is found is there at once."""
+    """Measure the loops of the programs that were kept; each figure is in `found` at once."""
     programs = keeper.programs
-    measuring = _Measuring([parse(target) for target in targets], _TIMEOUT_S)
+    # Compilers of our own: those of blocks are closed by now. One that dies costs its figures:
+    # another in its place would hide that.
+    measuring = _Measuring([parse(target) for target in targets], Compilers(retry_start=False))
     total = sum(len(_steps_of(program)) for program in programs)
     try:
-        with progress("as jax.lax.scan", total) as step:
-            measuring.measure(programs, found, step)
+        with progress("as jax.lax.scan", total) as on_measured:
+            measuring.measure(programs, found, on_measured)
     finally:
-        measuring.close()
+        measuring.compilers.close()
 
 
 def with_scans(compiles: Sequence[Compile], measured: Scans) -> list[Compile]:
-    """Compiles, with what was measured of their loops."""
+    """The same compiles, with what was measured of their loops."""
     return [_with_scans(each, measured) if each.loops else each for each in compiles]
 
 
@@ -101,28 +104,21 @@ def _steps_of(program: Kept) -> list[tuple[Loop | None, list[FoundLoop]]]:
 
 
 class _Measuring:
-    """Measures the loops of some programs; one process for each compiler."""
+    """Measures the loops of some programs, on this machine's compiler and on targets'."""
 
-    def __init__(self, targets: Sequence[Target], timeout: float) -> None:
-        self._topologies = {HERE: topology(parse(HERE), 1)}
-        self._topologies |= {target.name: topology(target, 1) for target in targets}
-        self._platforms = {HERE: HERE} | {target.name: target.platform for target in targets}
-        self._timeout = timeout
-        self._processes: dict[str, CompilerProcess] = {}
+    def __init__(self, targets: Sequence[Target], compilers: Compilers) -> None:
+        self._targets = {target.name: target for target in (_HERE, *targets)}.values()
+        self.compilers = compilers
 
-    def close(self) -> None:
-        """End the processes."""
-        for process in self._processes.values():
-            process.close()
-        self._processes.clear()
-
-    def measure(self, programs: Sequence[Kept], found: Scans, tell: Callable[[str], None]) -> None:
+    def measure(
+        self, programs: Sequence[Kept], found: Scans, on_measured: Callable[[str], None]
+    ) -> None:
         """Measure some programs.
 
         Args:
             programs: those that were kept.
             found: gets the figures.
-            tell: is told what has been measured.
+            on_measured: called with what has been measured.
         """
         for program in programs:
             every = tuple(loop for loop, _ in program.loops)
@@ -132,7 +128,7 @@ class _Measuring:
                 elif loop is not None and loop not in found.by_loop:
                     as_scan = self._as_scan(program, places, 1)
                     found.by_loop[loop] = msgspec.structs.replace(loop, as_scan=as_scan)
-                tell(str(loop.call_site if loop is not None else "all loops"))
+                on_measured(str(loop.call_site if loop is not None else "all loops"))
 
     def _as_scan(self, program: Kept, places: list[FoundLoop], loops: int) -> AsScan:
         if program.reason:
@@ -155,25 +151,26 @@ class _Measuring:
                 _Variant(stacks.function, stacks.given, stacks.arguments, stacks.results)
             )
         measured, values = [], ""
-        for name, platform in self._platforms.items():
+        for target in self._targets:
+            platform = target.platform
             modules = [lowered_bytes(each.function, each.given, platform) for each in variants]
-            asked = [self._asked(name, jaxpr, each) for each in variants]
+            tasks = [_task(target, jaxpr, each) for each in variants]
             try:
-                seconds, results = self._in_turns(name, asked, modules)
+                seconds, results = self._in_turns(target, tasks, modules)
             except Exception as error:  # noqa: BLE001 (the others may do)
                 text = str(error).strip().partition("\n")[0]
-                measured.append(Measured(compiler=name, error=text))
+                measured.append(Measured(compiler=target.name, error=text))
                 continue
             unrolled_s, scan_s, *rest = seconds
             measured.append(
                 Measured(
-                    compiler=name,
+                    compiler=target.name,
                     unrolled_s=unrolled_s,
                     scan_s=scan_s,
                     stacked_s=rest[0] if rest else None,
                 )
             )
-            if name == HERE:
+            if target == _HERE:
                 values = _values(variants, results, count(jaxpr.jaxpr))
                 if not values:
                     return AsScan(reason="as a scan it computed something else")
@@ -181,64 +178,50 @@ class _Measuring:
         sizes = tuple(len(group) for group in held if len(group) > 1)
         return AsScan(measured=tuple(measured), values=values, stacked=sizes)
 
-    def _asked(self, name: str, jaxpr: Any, variant: _Variant) -> dict[str, Any]:
-        inputs = [_physical(aval) for aval in jaxpr.in_avals]
-        results = len(jaxpr.out_avals) if variant.results is None else len(variant.results)
-        moves = [False] * len(variant.given), [False] * results
-        return {
-            "program": True,
-            "topology": self._topologies[name],
-            "devices": 1,
-            "keep_hlo": False,
-            "may_move": moves,
-            "options": {},
-            "settings": settings.compile_settings(),
-            "inputs": inputs if name == HERE else None,
-            "stacked": variant.arguments,
-        }
-
     def _in_turns(
-        self, name: str, asked: list[dict[str, Any]], modules: list[bytes]
+        self, target: Target, tasks: list[MeasureModule], modules: list[bytes]
     ) -> tuple[list[float], list[bytes]]:
         """The least seconds of the processor that each took, and what they computed."""
         least, results = [math.inf] * len(modules), [b""] * len(modules)
         for turn in range(_ROUNDS):
             order = range(len(modules))
             for which in order if turn % 2 == 0 else reversed(order):
-                process = self._process(name)
-                answer, block = process.ask(asked[which], modules[which], self._timeout)
-                if answer.get("error"):
-                    raise RuntimeError(answer["error"])
-                least[which] = min(least[which], answer["processor_s"])
-                results[which] = block or results[which]
+                answer = self.compilers.ask(target, tasks[which], modules[which], _TIMEOUT_S)
+                if answer.error is not None:
+                    raise RuntimeError(answer.error)
+                least[which] = min(least[which], answer.processor_s)
+                results[which] = answer.block or results[which]
             if max(least) > _LONG_S:
                 break
         return least, results
 
-    def _process(self, name: str) -> CompilerProcess:
-        found = self._processes.get(name)
-        if found is None or found.has_ended():
-            if found is not None:
-                found.close()
-            found = self._processes[name] = CompilerProcess()
-            found.start(self._topologies[name], self._timeout)
-        return found
-
 
 @dataclass(frozen=True, slots=True)
 class _Variant:
-    """A program that is measured."""
+    """One of the programs that are compared."""
 
     function: Callable[..., Any]
     given: list[jax.ShapeDtypeStruct]
     arguments: Held | None = None
-    """Of each, which of the program's own it holds; None where it has the same."""
+    """Of each argument, which of the program's own it holds; None where it has the same."""
 
     results: Held | None = None
+    """Of each result, which of the program's own it holds; None where it has the same."""
+
+
+def _task(target: Target, jaxpr: Any, variant: _Variant) -> MeasureModule:
+    results = len(jaxpr.out_avals) if variant.results is None else len(variant.results)
+    stacked = variant.arguments
+    return MeasureModule(
+        may_move=((False,) * len(variant.given), (False,) * results),
+        settings=settings.compile_settings(),
+        inputs=tuple(map(_physical, jaxpr.in_avals)) if target == _HERE else None,
+        stacked=None if stacked is None else tuple(map(tuple, stacked)),
+    )
 
 
 def _values(variants: Sequence[_Variant], results: Sequence[bytes], operations: int) -> str:
-    """How what they computed compares, all with the first; empty where one is not the same."""
+    """How the results compare, all with the first program's; empty where one differs."""
     first, *others = map(read_results, results)
     found = [
         compare(first, taken_apart(each, variant.results), operations=operations)
@@ -247,24 +230,21 @@ def _values(variants: Sequence[_Variant], results: Sequence[bytes], operations: 
     return "" if "" in found else max(found, key=("the same bits", "within rounding").index)
 
 
-def _physical(aval: Any) -> tuple[str, list[int]]:
-    """Dtype and shape as a compiler has them: a random key is some whole numbers."""
+def _physical(aval: Any) -> tuple[str, tuple[int, ...]]:
+    """Dtype and shape as a compiler has them: a random key is an array of integers."""
     if jax.numpy.issubdtype(aval.dtype, jax.dtypes.prng_key):
         aval = jax.eval_shape(jax.random.key_data, jax.ShapeDtypeStruct(aval.shape, aval.dtype))
-    return str(aval.dtype), list(aval.shape)
-
-
-# --- Whether two programs have computed the same: to the bit, or as near as rounding allows -------
+    return str(aval.dtype), tuple(aval.shape)
 
 
 def read_results(block: bytes) -> list[np.ndarray]:
-    """What a compiler's process has computed, each result flat."""
+    """What a compiler's process has computed, each result as a flat array."""
     with np.load(io.BytesIO(block)) as held:
         return [held[name].view(jax.numpy.dtype(name.split(" ")[1])) for name in held.files]
 
 
 def taken_apart(results: list[np.ndarray], held: Held | None) -> list[np.ndarray]:
-    """Results as the program itself has them."""
+    """Results that were stacked, as the program itself has them."""
     if held is None:
         return results
     found: dict[int, np.ndarray] = {}
@@ -274,7 +254,7 @@ def taken_apart(results: list[np.ndarray], held: Held | None) -> list[np.ndarray
 
 
 def compare(one: list[np.ndarray], other: list[np.ndarray], *, operations: int) -> str:
-    """How two results compare; empty where they are not the same."""
+    """How two programs' results compare: the words for it; empty where they differ."""
     if all(a.tobytes() == b.tobytes() for a, b in zip(one, other, strict=True)):
         return "the same bits"
     pairs = zip(one, other, strict=True)
@@ -282,7 +262,7 @@ def compare(one: list[np.ndarray], other: list[np.ndarray], *, operations: int) 
 
 
 def _is_near(one: np.ndarray, other: np.ndarray, operations: int) -> bool:
-    """Whether two arrays are apart by no more than so many roundings of their largest value."""
+    """Whether two arrays differ by no more than that many roundings of their largest value."""
     if one.dtype.kind in "biu":
         return bool(np.array_equal(one, other))
     wide, wide_other = one.astype(np.complex128), other.astype(np.complex128)

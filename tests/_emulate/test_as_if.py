@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -14,19 +13,20 @@ import jitcount
 from jitcount._emulate import as_if, emulator
 from jitcount._emulate.active_target import active_target
 from jitcount._emulate.as_if import emulated
-from jitcount._emulate.emulator import Emulator, Latest
+from jitcount._emulate.emulator import BytesCache, Emulator
 from jitcount._jax import executables
 from jitcount._jax.substituting import Compilable
 from jitcount._targets import installed
+from jitcount._targets.compilers import Compilers
 from jitcount._targets.names import parse
-from jitcount._targets.result import OnTarget
+from jitcount._targets.protocol import Answer, BuildExecutable
 from tests._emulate.cases import module, parameters
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
-    from jitcount._targets.lowering import CompileRequest
     from jitcount._targets.names import Target
+    from jitcount._targets.protocol import Task
 
 X = np.arange(3, dtype=np.float32)
 THREE_TIMES = module(
@@ -39,45 +39,37 @@ class FakeCompilers:
     """What the target's compiler says, and what the CPU's."""
 
     def __init__(self) -> None:
-        self.there = OnTarget(target="tpu:v5e", hlo=THREE_TIMES)
-        self.here = OnTarget(target="cpu")
+        self.there = Answer(block=THREE_TIMES.encode())
+        self.here = Answer()
         self.asked: list[str] = []
 
-    def answer(self, target: Target, request: CompileRequest, *, keep_hlo: bool) -> OnTarget:
-        del request
+    def answer(self, target: Target, task: Task, module: bytes) -> Answer:
         self.asked.append(target.name)
-        return self.there if keep_hlo else self.here
+        if isinstance(task, BuildExecutable) and self.here.error is None:
+            return Answer(block=self.executable(task, module))
+        return self.here if isinstance(task, BuildExecutable) else self.there
 
     @staticmethod
-    def executable(request: CompileRequest) -> bytes:
-        del request
+    def executable(task: BuildExecutable, module: bytes) -> bytes:
+        del task, module
         return b""
 
     def say(self, hlo: str) -> None:
-        self.there = OnTarget(target="tpu:v5e", hlo=hlo)
+        self.there = Answer(block=hlo.encode())
 
 
 @pytest.fixture
 def compilers(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeCompilers]:
     made = FakeCompilers()
 
-    def asked(
-        emulator: Emulator,
-        target: Target,
-        request: CompileRequest,
-        *,
-        keep_hlo: bool,
-        take: Callable[[bytes], None] | None = None,
-    ) -> OnTarget:
-        del emulator
-        if take is not None:
-            take(made.executable(request))
-        return made.answer(target, request, keep_hlo=keep_hlo)
+    def ask(_: Compilers, target: Target, task: Task, module: bytes, timeout: float) -> Answer:
+        del timeout
+        return made.answer(target, task, module)
 
-    monkeypatch.setattr(Emulator, "_asked", asked)
+    monkeypatch.setattr(Compilers, "ask", ask)
     monkeypatch.setattr(Emulator, "get_ready", lambda _: None)
-    monkeypatch.setattr(emulator, "_programs", {})
-    monkeypatch.setattr(emulator, "_executables", Latest(1 << 20))
+    monkeypatch.setattr(emulator, "_programs", BytesCache(1 << 20, lambda made: len(made.hlo)))
+    monkeypatch.setattr(emulator, "_executables", BytesCache(1 << 20, len))
     monkeypatch.setattr(as_if, "require_installed", lambda _: None)
     yield made
     assert active_target() == ""
@@ -118,11 +110,10 @@ def test_the_same_program_is_compiled_once(compilers: FakeCompilers) -> None:
 def test_what_another_process_has_compiled_is_not_compiled_here(
     compilers: FakeCompilers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def compiled_there(request: CompileRequest) -> bytes:
+    def compiled_there(task: BuildExecutable, module: bytes) -> bytes:
         devices = jax.devices("cpu")[:1]
-        options = base64.b64decode(request.how["executable"])
-        made = executables.compile_as(request.bytecode, options, devices)
-        return executables.written_executable(made, options, devices)
+        made = executables.compile_as(module, task.compile_options, devices)
+        return executables.written_executable(made, task.compile_options, devices)
 
     monkeypatch.setattr(compilers, "executable", compiled_there)
     monkeypatch.setattr(Compilable, "compile", None)
@@ -134,7 +125,7 @@ def test_what_another_process_has_compiled_is_not_compiled_here(
 def test_what_cannot_be_loaded_is_compiled_here(
     compilers: FakeCompilers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(compilers, "executable", lambda _: b"of another machine")
+    monkeypatch.setattr(compilers, "executable", lambda *_: b"of another machine")
     with jitcount.as_if("tpu:v5e") as emulation:
         np.testing.assert_array_equal(jax.jit(_double)(X), X * 3)
     assert emulation.faithful
@@ -177,12 +168,12 @@ DIED = "the compiler was ended by SIGABRT (Aborted)"
 
 def test_a_compiler_that_dies_costs_one_program(compilers: FakeCompilers) -> None:
     with jitcount.as_if("tpu:v5e") as emulation:
-        compilers.there = OnTarget(target="tpu:v5e", error=DIED)
+        compilers.there = Answer(error=DIED)
         np.testing.assert_array_equal(jax.jit(_double)(X), X * 2)
         compilers.say(THREE_TIMES)
-        compilers.here = OnTarget(target="cpu", error=DIED)
+        compilers.here = Answer(error=DIED)
         np.testing.assert_array_equal(jax.jit(lambda x: x * 4)(X), X * 4)
-        compilers.here = OnTarget(target="cpu")
+        compilers.here = Answer()
         np.testing.assert_array_equal(jax.jit(lambda x: x * 5)(X), X * 3)
     assert [program.reason for program in emulation.programs] == [
         f"tpu:v5e refuses it: {DIED}",
@@ -192,7 +183,7 @@ def test_a_compiler_that_dies_costs_one_program(compilers: FakeCompilers) -> Non
 
 
 def test_a_refusal_of_many_lines_is_named_in_one(compilers: FakeCompilers) -> None:
-    compilers.there = OnTarget(target="tpu:v5e", error="UNIMPLEMENTED: \nno such thing.\n\nDo:")
+    compilers.there = Answer(error="UNIMPLEMENTED: \nno such thing.\n\nDo:")
     with jitcount.as_if("tpu:v5e") as emulation:
         jax.jit(_double)(X)
     (program,) = emulation.programs

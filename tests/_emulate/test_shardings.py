@@ -3,7 +3,7 @@
 import pytest
 
 from jitcount._emulate.rules.collectives import groups_of
-from jitcount._emulate.shardings import Layouts, layouts_in, part_of
+from jitcount._emulate.shardings import part_of
 from jitcount._hlo import parser
 from tests._emulate.cases import module
 
@@ -40,15 +40,6 @@ def test_what_has_no_equal_parts_is_named(sharding: str, why: str) -> None:
     with pytest.raises(ValueError, match=r"an array with|not divided") as error:
         part_of("tensor<6x2xf32>", sharding)
     assert str(error.value) == why
-
-
-def test_comments_at_the_end_say_how_it_is_laid_out() -> None:
-    text = (
-        "HloModule m\n\n// shardings of arguments: {replicated}; {devices=[2,1]<=[2]}\n"
-        "// shardings of results: \n"
-    )
-    assert layouts_in(text) == Layouts(("{replicated}", "{devices=[2,1]<=[2]}"), ())
-    assert layouts_in("HloModule m\n") is None
 
 
 def _groups(written: str, devices: int = 8) -> list[list[int]]:

@@ -2,21 +2,20 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from jitcount._targets import compilers, process, protocol
+import jitcount
+from jitcount._targets import compilers, process
 from jitcount._targets.compilers import Compilers
 
 
 @pytest.fixture
 def fake_command() -> list[str]:
     """How a compiler is started that misbehaves on demand."""
-    return [
-        sys.executable,
-        "-S",
-        str(Path(__file__).parent / "fake_compiler.py"),
-        protocol.__file__,
-    ]
+    folders = [Path(jitcount.__file__).parents[1], Path(msgspec.__file__).parents[1]]
+    script = Path(__file__).parent / "fake_compiler.py"
+    return [sys.executable, "-S", str(script), *map(str, folders)]
 
 
 def _compilers_for_a_while() -> Iterator[Compilers]:

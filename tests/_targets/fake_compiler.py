@@ -1,18 +1,21 @@
 """A compiler that behaves as badly as the program's name says; knows nothing of JAX."""
 
-import importlib.util
 import os
 import re
 import sys
 import time
 from pathlib import Path
 
-import_path = Path(sys.argv[1])
-spec = importlib.util.spec_from_file_location("pipe", import_path)
-assert spec is not None
-assert spec.loader is not None
-pipe = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(pipe)
+sys.path[:0] = sys.argv[1:]  # where jitcount and msgspec are
+
+from jitcount._targets.protocol import (  # noqa: E402
+    Answer,
+    CompileModule,
+    Figures,
+    Request,
+    receive,
+    send,
+)
 
 
 def start() -> None:
@@ -20,13 +23,13 @@ def start() -> None:
         sys.stderr.write("looking for a device\n")
         sys.stderr.flush()
         time.sleep(600)
-    pipe.send(sys.stdout.buffer, {})
+    send(sys.stdout.buffer, Answer())
 
 
 def main() -> None:
-    while (message := pipe.receive(sys.stdin.buffer)) is not None:
-        asked, program = message
-        if "program" not in asked:
+    while (request := receive(sys.stdin.buffer, Request)) is not None:
+        task, program = request.task, request.block
+        if not isinstance(task, CompileModule):
             start()
             continue
         sys.stderr.write("compiling\n")
@@ -49,10 +52,11 @@ def main() -> None:
             sys.stdout.buffer.write(b"\1" + 15 * b"\0" + b"?")
             sys.stdout.buffer.flush()
         if b"jit_refused" in program:
-            pipe.send(sys.stdout.buffer, {"compile_s": 0.25, "error": "UNIMPLEMENTED: not so"})
+            send(sys.stdout.buffer, Answer(compile_s=0.25, error="UNIMPLEMENTED: not so"))
         else:
-            figures = {"compile_s": 0.5, "argument_bytes": len(program), "flops": os.getpid()}
-            pipe.send(sys.stdout.buffer, figures, b"HLO" if asked["keep_hlo"] else b"")
+            figures = Figures(argument_bytes=len(program), flops=os.getpid())
+            hlo = b"HLO" if task.keep_hlo else b""
+            send(sys.stdout.buffer, Answer(compile_s=0.5, figures=figures, block=hlo))
 
 
 main()

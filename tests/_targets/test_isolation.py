@@ -465,8 +465,8 @@ child = os.fork()
 if child == 0:
     signal.alarm(10)
     lowered_program = LoweredProgram()
-    session.take(lowered_program)
-    os._exit(len(session.results_of(lowered_program)))
+    session.add_program(lowered_program)
+    os._exit(len(session.results_of(lowered_program).on))
 print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
 

@@ -17,7 +17,7 @@ from jax.experimental import io_callback
 import jitcount
 from jitcount._suite import transformer
 from jitcount._targets.process import CompilerProcess
-from jitcount._targets.protocol import Message
+from jitcount._targets.protocol import Answer, Request
 from tests.helpers import python
 
 X = np.ones(3, np.float32)
@@ -248,10 +248,10 @@ def test_a_compiler_that_is_killed_mid_way_takes_one_compile_with_it(
 ) -> None:
     ask = CompilerProcess.ask
 
-    def killed(self: CompilerProcess, values: Any, block: bytes, timeout: float) -> Message:
-        if b"jit_step" in block:
+    def killed(self: CompilerProcess, request: Request, timeout: float) -> Answer:
+        if b"jit_step" in request.block:
             threading.Timer(0.2, os.kill, (self.pid, signal.SIGKILL)).start()
-        return ask(self, values, block, timeout)
+        return ask(self, request, timeout)
 
     monkeypatch.setattr(CompilerProcess, "ask", killed)
     with jitcount.record(targets=[target]) as log:

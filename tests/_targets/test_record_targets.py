@@ -2,6 +2,7 @@
 
 import functools
 import json
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -18,6 +19,10 @@ from jitcount._ledger.files import decode, encode
 from jitcount._observe.in_flight import InFlightCompile
 from jitcount._record.log import CompileLog
 from jitcount._registry import registry
+from jitcount._targets import session
+from jitcount._targets.lowering import lower_for_target
+from jitcount._targets.names import parse
+from jitcount._targets.result import OnTarget
 from tests.helpers import python
 
 X = np.ones(3, np.float32)
@@ -316,3 +321,38 @@ def test_a_program_whose_compile_was_under_way_says_so() -> None:
     assert log.compiles[0].on["cpu"].error == (
         "not carried over: the block began while it was being compiled"
     )
+
+
+def test_a_compile_that_was_handed_out_does_not_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    go_on = threading.Event()
+
+    def later(*arguments: Any, **options: Any) -> Any:
+        assert go_on.wait(60)
+        return lower_for_target(*arguments, **options)
+
+    monkeypatch.setattr("jitcount._targets.session.lower_for_target", later)
+    with jitcount.record(targets=["cpu:two", "cpu:one"]) as log:
+        jax.jit(jnp.sin)(X)
+        (early,) = log.compiles
+        assert log.compiles[0] is early  # as long as no result has come
+        go_on.set()
+    (late,) = log.compiles
+    assert early.on == {}
+    assert {name: on.error for name, on in late.on.items()} == {"cpu:two": None, "cpu:one": None}
+    assert msgspec.structs.replace(late, on={}) == early
+    assert log.compiles[0] is late
+
+
+def test_results_are_in_the_order_of_the_targets_whenever_they_come() -> None:
+    targets = [parse(name) for name in ("cpu:c", "cpu:a", "cpu:b")]
+    block = session.Session(targets, keep_hlo=False, timeout=1)
+    program = session.TargetResults()
+    seen = []
+    for name in ("cpu:b", "cpu:c", "cpu:a"):
+        block._store(program, OnTarget(target=name))
+        seen.append(program.on)
+    assert [list(on) for on in seen] == [
+        ["cpu:b"],
+        ["cpu:c", "cpu:b"],
+        ["cpu:c", "cpu:a", "cpu:b"],
+    ]

@@ -1,37 +1,15 @@
-"""How the arrays of a program lie on several devices, as XLA's text says it."""
+"""Which part of an array each device has, by the sharding that XLA writes."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-
-
-@dataclass(frozen=True, slots=True)
-class Layouts:
-    """Of arguments and of results: shardings as XLA writes them."""
-
-    arguments: tuple[str, ...]
-    results: tuple[str, ...]
-
-
-def layouts_in(text: str) -> Layouts | None:
-    """What the comments at the end of a program say; None where there are none."""
-    found = dict(re.findall(r"^// shardings of (\w+): (.*)$", text, re.MULTILINE))
-    if {"arguments", "results"} - set(found):
-        return None
-    return Layouts(_separate(found["arguments"]), _separate(found["results"]))
-
-
-def _separate(text: str) -> tuple[str, ...]:
-    return tuple(text.split("; ")) if text else ()
-
 
 _TYPE = re.compile(r"tensor<((?:\d+x)*)(.+)>")
 _TILES = re.compile(r"\{devices=\[([\d,]+)\]")
 
 
 def part_of(kind: str, sharding: str) -> str:
-    """The type of what one device has, of an array of that type.
+    """The MLIR type of the part of an array that one device has.
 
     >>> part_of("tensor<64x128xf32>", "{devices=[8,1]<=[8]}")
     'tensor<8x128xf32>'

@@ -74,7 +74,7 @@ class Compile(
     """All that differs from the nearest earlier program of the same function."""
 
     on: dict[str, OnTarget] = {}
-    """By target, what its compiler said; complete when a block ``record(targets=...)`` ends."""
+    """By target, what its compiler said; in `log.compiles`, complete when the block has ended."""
 
     profile: Profile | None = None
     """Where its time went, with ``record(profile=True)``."""

@@ -262,3 +262,22 @@ def _parse_layout(
 def _parse_tile(text: str) -> tuple[int, ...]:
     """A tile's sides; a star, which joins an axis with the next, is written as -1."""
     return tuple(-1 if side.strip() == "*" else int(side) for side in text.split(","))
+
+
+# --- Two facts about a whole module, found in its text without parsing it -------------------------
+
+_ROUNDED_CONSTANT = re.compile(r" = bf16\[\d[^ ]* constant\(")
+_CYCLES = re.compile(r'"estimated_cycles":"(\d+)"')
+
+
+def has_bfloat16_arrays_as_constants(text: str) -> bool:
+    """Whether a module has constants of bfloat16 that are more than one number."""
+    return _ROUNDED_CONSTANT.search(text) is not None
+
+
+def estimated_cycles(text: str) -> int | None:
+    """The compiler's own estimate of a module's cycles; loops count once. Only XLA:TPU writes one.
+
+    (Its `optimal_seconds` is the same for every precision; these cycles are not.)
+    """
+    return sum(map(int, _CYCLES.findall(text))) or None

@@ -1,9 +1,9 @@
 """Executables that go from one process to another: compiled there, loaded here.
 
-JAX's persistent cache does the same with files, by the same functions of its clients; public is
-only `jax.experimental.serialize_executable`, which wants a whole `jax.stages.Compiled`. Where a
-release takes a function away, or a machine cannot load what it has compiled, nothing is written,
-and who asks compiles by itself.
+JAX's persistent cache does the same with files, by the same functions of its clients. Only
+`jax.experimental.serialize_executable` is public, which wants a whole `jax.stages.Compiled`. Where
+a release drops a function, or a machine cannot load what it has compiled, nothing is written, and
+the process that asks compiles by itself.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 
 def written_options(options: Any) -> bytes:
-    """How a program is compiled, with the flags of this process, as bytes."""
+    """XLA's `CompileOptions`, with the flags of this process, as bytes."""
     return bytes(options.SerializeAsString())
 
 
 def without_shardy(options: Any) -> Any:
-    """The same options, for a module whose shardings are written as XLA writes them itself."""
+    """Compile options for a module whose shardings are written as XLA itself writes them."""
     how = xla_client.CompileOptions.ParseFromString(options.SerializeAsString())
     build = how.executable_build_options
     build.use_shardy_partitioner = False
@@ -42,10 +42,10 @@ def without_shardy(options: Any) -> Any:
 
 
 def for_long_chains(options: Any) -> Any:
-    """The same options, for a program in which a thousand operations on elements follow each other.
+    """Compile options for a program in which a thousand elementwise operations follow each other.
 
     XLA:CPU makes one loop of them (of a division of 64 bits, as XLA:TPU writes it). That takes
-    minutes to compile, and with JAX 0.12 to run. Before, it had an older way to make code of such
+    minutes to compile, and with JAX 0.12 to run. Before, it had an older code generator for such
     loops, which takes seconds; since then it can only be told to make none.
     """
     how = xla_client.CompileOptions.ParseFromString(options.SerializeAsString())
@@ -59,7 +59,7 @@ def for_long_chains(options: Any) -> Any:
 
 
 def compile_as(written: bytes, options: bytes, devices: Sequence[Any]) -> Any:
-    """Compile a module as another process would, on devices of this one."""
+    """Compile a module with another process's options, on devices of this one."""
     with _mlir.make_ir_context():
         module = ir.Module.parse(written)
     together = xla_client.DeviceList(tuple(devices))
@@ -68,7 +68,7 @@ def compile_as(written: bytes, options: bytes, devices: Sequence[Any]) -> Any:
 
 
 def _options(written: bytes, devices: Sequence[Any]) -> Any:
-    """Those of another process, for other devices: the executable does not know which."""
+    """Another process's options, for devices of this one: the executable does not know which."""
     how = xla_client.CompileOptions.ParseFromString(written)
     ids = np.array([device.id for device in devices])
     shape = how.num_replicas, how.num_partitions
@@ -77,7 +77,7 @@ def _options(written: bytes, devices: Sequence[Any]) -> Any:
 
 
 def written_executable(executable: Any, options: bytes, devices: Sequence[Any]) -> bytes:
-    """An executable as bytes for another process; empty where it cannot be, or should not."""
+    """An executable as bytes for another process; empty where XLA cannot write or load it."""
     client = devices[0].client
     try:
         if hasattr(executable, "serialize"):
@@ -86,14 +86,14 @@ def written_executable(executable: Any, options: bytes, devices: Sequence[Any]) 
             written = bytes(client.serialize_executable(executable))
     except Exception:  # noqa: BLE001 (XLA cannot write every kind of program)
         return b""
-    if not _quiet:  # the first one tells for all
+    if not _quiet:  # as the first one is loaded, so are all
         together, how = xla_client.DeviceList(tuple(devices)), _options(options, devices)
         _quiet.append(is_loaded_quietly(client, written, together, how))
     return written if _quiet[0] else b""
 
 
 def loaded_executable(client: Any, written: bytes, devices: Any, options: Any) -> Any:
-    """What another process has compiled, ready to run here; None where it does not fit."""
+    """Load what another process has compiled; None where it does not fit."""
     try:
         return client.deserialize_executable(written, devices, options)
     except Exception:  # noqa: BLE001 (whatever it is, it can be compiled here)
@@ -101,10 +101,11 @@ def loaded_executable(client: Any, written: bytes, devices: Any, options: Any) -
 
 
 _quiet: list[bool] = []
+"""Whether executables are loaded quietly here; empty until one was. A fact of the machine."""
 
 
 def is_loaded_quietly(client: Any, written: bytes, devices: Any, options: Any) -> bool:
-    """Whether XLA loads it and says nothing; only for a process that has stderr for itself.
+    """Whether XLA loads an executable and prints nothing; for a process with its own stderr.
 
     On some processors XLA takes features that it prefers for features that it needs, finds them
     missing on the machine that has them, and says so at each load (openxla/xla issue 44565).
@@ -116,7 +117,7 @@ def is_loaded_quietly(client: Any, written: bytes, devices: Any, options: Any) -
             _utils.absl_set_min_log_level(_ALL)
             loaded = loaded_executable(client, written, devices, options)
             return loaded is not None and os.fstat(printed.fileno()).st_size == 0
-        except AttributeError:  # a release that cannot be told to speak
+        except AttributeError:  # a release without this setting
             return False
         finally:
             with contextlib.suppress(AttributeError):
@@ -130,7 +131,7 @@ _ALL, _FATAL = 1, 3
 
 
 def cpu_devices(count: int) -> Sequence[Any]:
-    """As many devices as are wanted at the least; only for a process without arrays of its own."""
+    """At least that many CPU devices; only for a process without arrays of its own."""
     if len(jax.devices("cpu")) < count:
         _backend.clear_backends()
         jax.config.update("jax_num_cpu_devices", count)

@@ -1,4 +1,4 @@
-"""The program that is compiled: lowered again for another platform, compiled elsewhere, hashed.
+"""Programs as modules: lowered again for another platform, compiled for other devices, hashed.
 
 No public interface lowers again what a jitted call has traced, or compiles a module for a device
 that is not there. The functions that do are those of JAX's own `jax.export` and `jax.stages`.
@@ -34,15 +34,15 @@ if TYPE_CHECKING:
 class Lowering:
     """A lowering that JAX has just made, with all that is needed to make it for another platform.
 
-    The function that stands in the frame lowers again, with the arguments that it has there. A
-    release that takes the frame away, or its argument `platforms`, leaves None: then nothing can
-    be compiled for a target.
+    The function of the frame lowers again, with the arguments that it has there. With a release
+    that drops the frame, or its argument `platforms`, there is none: then nothing can be compiled
+    for a target.
     """
 
     lower: Callable[..., Any]
     arguments: dict[str, Any]
     module: Any
-    """What JAX made: it is what tells which compile belongs to this lowering."""
+    """What JAX made; by it the compile that belongs to this lowering is found."""
 
     settings: tuple[tuple[str, Any], ...]
     """By name, the settings of the thread that lowered it."""
@@ -69,14 +69,14 @@ class Lowerings:
         return len(self._found)
 
     def add(self, made: Lowering) -> None:
-        """Keep one; it is forgotten when its module is gone."""
+        """Keep a lowering; it is forgotten when its module is gone."""
         key, found = id(made.module), self._found
         module = weakref.ref(made.module, lambda _: found.pop(key, None))
         self._not_compiled[key] = made.jaxpr
         rest = {name: value for name, value in made.arguments.items() if name != "closed_jaxpr"}
         found[key] = module, weakref.ref(made.jaxpr), replace(made, arguments=rest, module=None)
 
-    def of(self, module: object) -> Lowering | None:
+    def lookup(self, module: object) -> Lowering | None:
         """The lowering of a module that is compiled now; None for one that was made before."""
         held = self._not_compiled.pop(id(module), None)
         made_by, jaxpr_of, made = self._found.get(id(module), (None, None, None))
@@ -87,7 +87,7 @@ class Lowerings:
         return None if jaxpr is None else replace(made, arguments=arguments, module=module)
 
     def clear(self) -> None:
-        """Forget all."""
+        """Forget all lowerings."""
         self._found.clear()
         self._not_compiled.clear()
 
@@ -102,6 +102,8 @@ class Compilation:
     """Of each argument, whether XLA may choose its sharding."""
 
     outputs_may_move: tuple[bool, ...]
+    """Of each result, whether XLA may choose its sharding."""
+
     options: dict[str, Any]
     """The user's `compiler_options`."""
 
@@ -143,33 +145,33 @@ def read_compilation(frame: types.FrameType | None) -> Compilation | None:
 
 @dataclass(frozen=True, slots=True)
 class _AbsentBackend:
-    """Stands for the backend of a platform that is not there, where JAX lowers a callback for it.
+    """Stands in for the backend of an absent platform, where JAX lowers a callback for it.
 
-    The rules of callbacks ask for the backend of their platform, alone among all rules. JAX then
+    Of all lowering rules only those of callbacks ask for the backend of their platform. JAX then
     writes the instructions that such a device runs: on a TPU, transfers to the host and back; on a
-    GPU, a call of `xla_ffi_python_gpu_callback`. In these a callback is no more than its place in a
-    list. The list stays here, empty on a TPU for want of a device that would look into it.
+    GPU, a call of `xla_ffi_python_gpu_callback`. In these a callback is only its place in a list.
+    The list stays here, and is empty on a TPU: there is no device that would look into it.
     """
 
     platform: str
     here: Any
-    """The backend that is there, for whatever else is asked: how many devices."""
+    """The backend of this machine, for whatever else is asked: how many devices."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.here, name)
 
     @staticmethod
     def make_python_callback_from_host_send_and_recv(*_arguments: Any) -> None:
-        """What a TPU would call; nothing will."""
+        """What a TPU would call; nothing calls it."""
 
 
 def lower_for(
     lowering: Lowering, platform: str, *, has_callbacks: bool = False, keep_places: bool = False
 ) -> bytes:
-    """Lower for another platform, and write the module as StableHLO bytecode.
+    """Lower for another platform, as StableHLO bytecode.
 
-    Of callbacks the instructions stay, and nothing that they could call. Without `keep_places` it
-    does not say from which lines of the source it comes.
+    Of callbacks the instructions stay, and nothing that they could call. Without `keep_places` the
+    module does not say from which lines of the source it comes.
 
     Raises:
         Exception: whatever JAX says of a program that the platform has no rule for.
@@ -177,7 +179,7 @@ def lower_for(
     arguments = {**lowering.arguments, "platforms": (platform,)}
     if has_callbacks:
         arguments["backend"] = _AbsentBackend(platform, arguments["backend"])
-    no_lines = jax.log_compiles(False)  # noqa: FBT003 (of this one the user should not hear)
+    no_lines = jax.log_compiles(False)  # noqa: FBT003 (the user should not hear of this one)
     # A library's frames may be more than the ten that JAX writes: the user's come after them.
     stacks = (("jax_traceback_in_locations_limit", -1),) if keep_places else ()
     with settings.set_as((*lowering.settings, *stacks)), no_lines:
@@ -186,8 +188,8 @@ def lower_for(
 
 
 def lowered_bytes(function: Callable[..., Any], arguments: Sequence[Any], platform: str) -> bytes:
-    """A function for a platform, as StableHLO bytecode without places; it keeps all arguments."""
-    with jax.log_compiles(False):  # noqa: FBT003 (of this one the user should not hear)
+    """A function lowered for a platform, without source lines; unused arguments stay."""
+    with jax.log_compiles(False):  # noqa: FBT003 (the user should not hear of this one)
         traced = jax.jit(function, keep_unused=True).trace(*arguments)
         lowered = traced.lower(lowering_platforms=(platform,))
     module = lowered.compiler_ir("stablehlo")
@@ -195,7 +197,7 @@ def lowered_bytes(function: Callable[..., Any], arguments: Sequence[Any], platfo
 
 
 def run_here(executable: Any, inputs: Sequence[Any]) -> list[np.ndarray]:
-    """Run what `compile_module` gave, on this machine's first device."""
+    """Run what `compile_module` returned, on this machine's first device."""
     device = jax.devices("cpu")[0]
     given = [jax.device_put(each, device) for each in inputs]
     results = executable.execute_sharded(given).disassemble_into_single_device_arrays()
@@ -203,7 +205,7 @@ def run_here(executable: Any, inputs: Sequence[Any]) -> list[np.ndarray]:
 
 
 def _without_places(module: Any) -> bytes:
-    """A module's bytecode without the lines it came from; the module itself is changed."""
+    """A module's bytecode without the lines that it came from; changes the module itself."""
     with module.context:
         PassManager.parse("builtin.module(strip-debuginfo)").run(module)
     return _written(module)
@@ -217,7 +219,7 @@ def _written(module: Any) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """What is the same for a program in every process."""
+    """A program's hash and size, the same in every process."""
 
     fingerprint: str
     operations: int
@@ -229,7 +231,7 @@ def measure(compilation: Compilation) -> Measure:
     Where a program comes from in the source is left out: the same from two lines is the same. What
     XLA is told beside the module belongs to it: over how many devices, with which options.
     """
-    # JAX may be in the midst of lowering another program: the copy must not be put into that one.
+    # JAX may be lowering another program: the copy must not be put into that one.
     copy = compilation.module.operation.clone(ip=False)
     operations = 0
 
@@ -284,37 +286,38 @@ def compile_module(
 
 
 def optimised_text(executable: Any) -> str:
-    """The program as its compiler made it, with all constants written out.
-
-    Over several devices, comments at its end say how arguments and results are laid out on them:
-    some releases leave that out of the text.
-    """
+    """The program as its compiler made it, with all constants written out."""
     module = executable.hlo_modules()[0]
     options = _print_options()
     if options is None:
-        return str(module.to_string()) + _shardings(executable)
+        return str(module.to_string())
     options.print_large_constants = True
-    return str(module.to_string(options)) + _shardings(executable)
+    return str(module.to_string(options))
 
 
-def _shardings(executable: Any) -> str:
-    """Comments, as `jitcount._emulate.shardings` reads them; empty for one device."""
+def shardings_of(executable: Any) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+    """How arguments and results are laid out on devices, as XLA writes it: ``{replicated}``.
+
+    Some releases do not have that in the program's text. None for one device, and where the
+    compiler does not say.
+    """
     try:
         arguments = executable.get_parameter_shardings()
         results = executable.get_output_shardings()
         if arguments is None and results is None:
-            return ""
-        # None also where there are no arguments, or no results.
-        every = arguments or (), results or ()
+            return None
         read = xla_client.HloSharding.from_proto
-        written = ["; ".join(str(read(each)) for each in given) for given in every]
-    except Exception:  # noqa: BLE001 (some compilers do not tell)
-        return ""
-    return f"\n// shardings of arguments: {written[0]}\n// shardings of results: {written[1]}\n"
+        # None also where there are no arguments, or no results.
+        return (
+            tuple(str(read(each)) for each in arguments or ()),
+            tuple(str(read(each)) for each in results or ()),
+        )
+    except Exception:  # noqa: BLE001 (whatever it is, it is not known)
+        return None
 
 
 def _print_options() -> Any:
-    """JAX's own, which moved with 0.8; None where it is not there: then large ones are left out."""
+    """JAX's `HloPrintOptions`, which moved with 0.8; without, large constants are left out."""
     for name in ("jaxlib._hlo", "jaxlib._jax", "jaxlib.xla_extension"):
         with contextlib.suppress(ImportError, AttributeError):
             return importlib.import_module(name).HloPrintOptions()

@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Shards:
-    """How arguments and results lie on several devices."""
+    """How a program's arguments and results are divided among devices."""
 
     arguments: tuple[str, ...]
     """Shardings as XLA writes them: ``{devices=[8,1]<=[8]}``."""
 
     results: tuple[str, ...]
     argument_types: tuple[str, ...]
-    """Of what one device has."""
+    """MLIR types of the parts that one device has: ``tensor<8x128xf32>``."""
 
     result_types: tuple[str, ...]
 
@@ -34,7 +34,7 @@ def main_function(module: Any) -> Any:
 
 
 def with_body(module: Any, text: str, shards: Shards | None) -> str:
-    """Another function, as text, in place of the module's own; with shards, that of one device."""
+    """A module's text with another function as its body; with shards, that of one device."""
     main = main_function(module)
     inputs, outputs = list(map(str, main.type.inputs)), list(map(str, main.type.results))
     attributes = main.operation.attributes
@@ -69,7 +69,10 @@ def _call(inputs: Sequence[str], outputs: Sequence[str]) -> str:
 
 
 def _sharded(inputs: Sequence[str], outputs: Sequence[str], shards: Shards) -> str:
-    """The same, on each device with its own part, as `jax.shard_map` was written before Shardy."""
+    """A body that calls another function on each device, with its part of the arguments.
+
+    As `jax.shard_map` was written before Shardy.
+    """
     lines = []
     for i, (whole, part, sharding) in enumerate(
         zip(inputs, shards.argument_types, shards.arguments, strict=True)
@@ -106,7 +109,7 @@ def _annotated(made: str, call: str, given: str, sharding: str, types: tuple[str
 def _called(
     given: Sequence[str], inputs: Sequence[str], outputs: Sequence[str]
 ) -> tuple[str, list[str]]:
-    """A call of what is emulated, and the names of what it gives."""
+    """A call of the emulated function, and the names of its results."""
     count = len(outputs)
     head = {0: "", 1: "%made = "}.get(count, f"%made:{count} = ")
     types = f"({', '.join(inputs)}) -> ({', '.join(outputs)})"
@@ -130,7 +133,7 @@ _SHARDINGS = frozenset({"sdy.sharding", "mhlo.sharding"})
 def _attributed(
     types: Sequence[str], attributes: Any, name: str, shardings: Sequence[str] | None
 ) -> list[str]:
-    """Types with their attributes, as in a function's head; shardings may be others."""
+    """Types with their attributes, as in a function's head; with other shardings if given."""
     held = list(attributes[name]) if name in attributes else [None] * len(types)
     if shardings is not None:
         return [

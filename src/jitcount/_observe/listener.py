@@ -365,7 +365,7 @@ class CompileListener:
                     compiling.measured.get()
             if needs.programs:
                 module = None if compilation is None else compilation.module
-                made_of = self._lowerings_by_module.of(module)
+                made_of = self._lowerings_by_module.lookup(module)
                 compiling.lowered_program = LoweredProgram(made_of, compilation)
                 self._on_lowered(compiling.lowered_program)
         except Exception:  # observing must never fail the user's program

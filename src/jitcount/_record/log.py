@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from jitcount._explain.redact import is_redaction_requested
 
 if TYPE_CHECKING:
@@ -11,8 +13,7 @@ if TYPE_CHECKING:
 
     from jitcount._explain.compile import Compile
     from jitcount._observe.in_flight import InFlightCompile
-    from jitcount._targets.result import OnTarget
-    from jitcount._targets.session import Session
+    from jitcount._targets.session import Session, TargetResults
 
 
 class CompileLog:
@@ -30,35 +31,47 @@ class CompileLog:
     def __init__(self, targets: Session | None = None, *, redact: bool = False) -> None:
         self._targets = targets
         self._redact = redact
-        self._seen: list[tuple[InFlightCompile, dict[str, OnTarget], bool]] = []
-        """With what targets say, and whether the user's values are left out: as it is asked for
-        when the program is compiled, not when it is explained."""
+        self._seen: list[tuple[InFlightCompile, TargetResults | None, bool]] = []
+        """With the targets' results, and whether the user's values are left out: as it is asked
+        for when the program is compiled, not when it is explained."""
 
         self._written: dict[int, Compile] = {}
+        """By number, what was explained; with the results that there were then."""
 
     def add(self, observation: InFlightCompile) -> None:
-        """Take one more compile; called from the thread that compiles."""
-        on = self._targets.results_of(observation.lowered_program) if self._targets else {}
-        self._seen.append((observation, on, self._redact or is_redaction_requested()))
+        """Add one more compile; called from the thread that compiles."""
+        results = self._targets.results_of(observation.lowered_program) if self._targets else None
+        self._seen.append((observation, results, self._redact or is_redaction_requested()))
 
     def written(self, observation: InFlightCompile) -> Compile:
-        """One of its compiles, as soon as it is there."""
+        """The compile that was added for an observation, explained."""
         seen = reversed(list(enumerate(self._seen)))
         number = next(number for number, (one, *_) in seen if one is observation)
         return self.compiles[number]
 
     @property
     def compiles(self) -> Sequence[Compile]:
-        """All that XLA compiled, in order; what came from disk instead is marked `from_disk`."""
+        """All that XLA compiled, in order; what came from disk instead is marked `from_disk`.
+
+        A compile does not change: asked for while a block with targets is open, it has the results
+        that there are by then. After the block all of them have all, in the order of the targets.
+        """
         if len(self._written) < len(self._seen):
             # Not before: it needs JAX, and a test may hold a log before it imports JAX.
             from jitcount._explain.explain import to_compile  # noqa: PLC0415
         for number in range(len(self._written), len(self._seen)):
             # A thread, or a finalizer, that is in here too writes out the same.
-            seen, on, redact = self._seen[number]
-            written = to_compile(seen, on, redact=redact)
+            seen, results, redact = self._seen[number]
+            written = to_compile(seen, None if results is None else results.on, redact=redact)
             self._written.setdefault(number, written)
-        return tuple(self._written[number] for number in range(len(self._written)))
+        return tuple(self._with_results(number) for number in range(len(self._written)))
+
+    def _with_results(self, number: int) -> Compile:
+        compiled, results = self._written[number], self._seen[number][1]
+        if results is not None and results.on is not compiled.on:
+            compiled = msgspec.structs.replace(compiled, on=results.on)
+            self._written[number] = compiled
+        return compiled
 
     def count(self, function: str | None = None) -> int:
         """How often XLA compiled that function; without a name, how often it compiled at all."""

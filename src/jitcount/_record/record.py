@@ -96,7 +96,7 @@ class record:  # noqa: N801 (reads as a verb where it is used, like `open`)
         recording = contextlib.ExitStack()
         self._open.add(_Block(recording, session))
         if session is not None:
-            recording.enter_context(registry.consuming_programs(session.take))
+            recording.enter_context(registry.consuming_programs(session.add_program))
         if self._profile:  # before a compile is reported that it could miss
             recording.enter_context(registry.profiling())
         recording.enter_context(registry.listening(listener))

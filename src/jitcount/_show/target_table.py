@@ -18,7 +18,7 @@ from jitcount._show.parts import (
     words,
 )
 from jitcount._show.text import name_of, plural, seconds, signature_of
-from jitcount._targets.result import in_a_line
+from jitcount._targets.result import first_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -136,5 +136,5 @@ def shortened(error: str) -> str:
     >>> shortened("UNIMPLEMENTED: no F64\nand more")
     'UNIMPLEMENTED: no F64'
     """
-    line = in_a_line(error)
+    line = first_line(error)
     return line if len(line) <= _REFUSAL_COLUMNS else f"{line[: _REFUSAL_COLUMNS - 1]}…"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import io
 import os
@@ -14,13 +13,20 @@ import numpy as np
 from jax.experimental import topologies
 
 from jitcount._jax.executables import compile_as, cpu_devices, written_executable
-from jitcount._jax.lowering import compile_module, optimised_text, run_here
-from jitcount._targets.worker_profile import Watching
+from jitcount._jax.lowering import compile_module, optimised_text, run_here, shardings_of
+from jitcount._targets.protocol import (
+    Answer,
+    BuildExecutable,
+    CompileModule,
+    Figures,
+    MeasureModule,
+    Request,
+    Shardings,
+)
+from jitcount._targets.worker_profile import WorkerProfile
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from jitcount._targets.protocol import Message
+    from collections.abc import Mapping, Sequence
 
 _NOTHING = """
     module @nothing {
@@ -29,43 +35,59 @@ _NOTHING = """
 """
 
 
-def answer(asked: dict[str, Any], bytecode: bytes) -> Message:
-    """Compile one program; what the compiler raises is an answer too."""
+def answer(request: Request) -> Answer:
+    """Do what a request asks; what the compiler raises is an answer too."""
     begin = time.perf_counter()
+    task, platform = request.task, str(request.topology["platform"])
     try:
-        devices = devices_of(asked["topology"])
-        if "program" not in asked:  # only to be ready
-            compile_module(_NOTHING, devices[:1], ([False], [False]), {}, "")
-            return {}, b""
-        set_up(asked["settings"])
-        chosen = devices[: asked["devices"]]
-        if "executable" in asked:
-            return _executable(base64.b64decode(asked["executable"]), bytecode, chosen)
-        platform = asked["topology"]["platform"]
-        watching = Watching() if asked.get("profile") else None
-        begin, begin_cpu = time.perf_counter(), _processor_s()
-        made = compile_module(bytecode, chosen, asked["may_move"], asked["options"], platform)
-        seconds = time.perf_counter() - begin
-        if "inputs" in asked:  # for a comparison: what it computes, and what the processor did
-            spent = _processor_s() - begin_cpu
-            results = _results(made, asked["inputs"], asked.get("stacked"))
-            return {"compile_s": seconds, "processor_s": spent}, results
-        found = {"compile_s": seconds} | _figures(made)
-        if watching is not None:
-            found["profile"] = watching.profile(bytecode, made, seconds, asked.get("stacks"))
-        hlo = optimised_text(made) if asked["keep_hlo"] else ""
+        devices = _devices_of(request.topology)
+        if task is None:
+            compile_module(_NOTHING, devices[:1], ((False,), (False,)), {}, "")
+            return Answer()
+        _set_up(task.settings)
+        devices = devices[: task.devices]
+        begin = time.perf_counter()
+        if isinstance(task, BuildExecutable):
+            return _built(task, request.block, devices)
+        if isinstance(task, MeasureModule):
+            return _measured(task, request.block, devices, platform)
+        return _compiled(task, request.block, devices, platform)
     except Exception as error:  # noqa: BLE001 (a compiler may raise anything)
         text = str(error).strip() or type(error).__name__
-        return {"compile_s": time.perf_counter() - begin, "error": text}, b""
-    return found, hlo.encode()
+        return Answer(compile_s=time.perf_counter() - begin, error=text)
 
 
-def _executable(options: bytes, written: bytes, devices: Sequence[Any]) -> Message:
-    """Compile for the process that asks, with its options."""
+def _compiled(task: CompileModule, module: bytes, devices: Sequence[Any], platform: str) -> Answer:
+    watched = WorkerProfile() if task.profile is not None else None
     begin = time.perf_counter()
-    made = compile_as(written, options, devices)
+    made = compile_module(module, devices, task.may_move, task.options, platform)
     seconds = time.perf_counter() - begin
-    return {"compile_s": seconds}, written_executable(made, options, devices)
+    profile = None
+    if watched is not None:
+        profile = watched.profile(module, made, seconds, task.profile)
+    shardings = shardings_of(made) if task.keep_hlo else None
+    return Answer(
+        compile_s=seconds,
+        figures=_figures(made),
+        profile=profile,
+        shardings=shardings and Shardings(arguments=shardings[0], results=shardings[1]),
+        block=optimised_text(made).encode() if task.keep_hlo else b"",
+    )
+
+
+def _measured(task: MeasureModule, module: bytes, devices: Sequence[Any], platform: str) -> Answer:
+    begin, begin_processor = time.perf_counter(), _processor_s()
+    made = compile_module(module, devices, task.may_move, {}, platform)
+    seconds, spent = time.perf_counter() - begin, _processor_s() - begin_processor
+    results = _results(made, task) if task.inputs is not None else b""
+    return Answer(compile_s=seconds, processor_s=spent, block=results)
+
+
+def _built(task: BuildExecutable, module: bytes, devices: Sequence[Any]) -> Answer:
+    begin = time.perf_counter()
+    made = compile_as(module, task.compile_options, devices)
+    seconds = time.perf_counter() - begin
+    return Answer(compile_s=seconds, block=written_executable(made, task.compile_options, devices))
 
 
 def _processor_s() -> float:
@@ -74,35 +96,25 @@ def _processor_s() -> float:
     return time.process_time() + times.children_user + times.children_system
 
 
-def _results(
-    made: Any, inputs: list[tuple[str, list[int]]] | None, stacked: list[list[int]] | None
-) -> bytes:
-    """What a program computes from random numbers, the same for all that take the same.
-
-    Args:
-        made: the program.
-        inputs: the types of its arguments; None for a device that is not here.
-        stacked: of each argument, which of these it holds, where it has others than that.
-    """
-    if inputs is None:
-        return b""
+def _results(made: Any, task: MeasureModule) -> bytes:
+    """What a program computes from random numbers, the same numbers for all with these inputs."""
     numbers = np.random.default_rng(0)
-    written = io.BytesIO()
-    given = [_random(numbers, dtype, shape) for dtype, shape in inputs]
-    if stacked is not None:
+    given = [_random(numbers, dtype, shape) for dtype, shape in task.inputs or ()]
+    if task.stacked is not None:
         given = [
             np.stack([given[number] for number in held]) if len(held) > 1 else given[held[0]]
-            for held in stacked
+            for held in task.stacked
         ]
     results = run_here(made, given)
     # As bytes: NumPy's files know nothing of bfloat16.
     flat = [(str(each.dtype), np.frombuffer(each.tobytes(), np.uint8)) for each in results]
     named: dict[str, Any] = {f"{number} {dtype}": each for number, (dtype, each) in enumerate(flat)}
+    written = io.BytesIO()
     np.savez(written, **named)
     return written.getvalue()
 
 
-def _random(numbers: np.random.Generator, dtype: str, shape: list[int]) -> Any:
+def _random(numbers: np.random.Generator, dtype: str, shape: tuple[int, ...]) -> Any:
     kind = jax.numpy.dtype(dtype)
     if jax.numpy.issubdtype(kind, jax.numpy.inexact):
         return numbers.uniform(-1, 1, shape).astype(kind)
@@ -110,9 +122,10 @@ def _random(numbers: np.random.Generator, dtype: str, shape: list[int]) -> Any:
 
 
 _devices: dict[str, Sequence[Any]] = {}
+"""By topology, its devices: to make them takes time, and a process has few."""
 
 
-def devices_of(topology: dict[str, Any]) -> Sequence[Any]:
+def _devices_of(topology: Mapping[str, Any]) -> Sequence[Any]:
     """Devices to compile for; none of them need be there."""
     if topology["platform"] == "cpu":
         return cpu_devices(topology["devices"])
@@ -122,15 +135,15 @@ def devices_of(topology: dict[str, Any]) -> Sequence[Any]:
     return _devices[key]
 
 
-def set_up(settings: dict[str, Any]) -> None:
-    """Take over the settings of the process that asks."""
+def _set_up(settings: Mapping[str, Any]) -> None:
+    """Take over JAX's settings of the process that asks."""
     for name, value in settings.items():
         if jax.config.values.get(name) != value:
             jax.config.update(name, value)
 
 
-def _figures(made: Any) -> dict[str, Any]:
-    """Sizes and costs, where the compiler tells them."""
+def _figures(made: Any) -> Figures:
+    """Sizes and costs, where the compiler has them."""
     found: dict[str, Any] = {}
     with contextlib.suppress(Exception):
         sizes = made.get_compiled_memory_stats()
@@ -148,4 +161,4 @@ def _figures(made: Any) -> dict[str, Any]:
         seconds = costs.get("optimal_seconds", -1.0)
         # Below 0 where there is something in the program that has no known cost.
         found["estimated_s"] = seconds if seconds >= 0 else None
-    return found
+    return Figures(**found)

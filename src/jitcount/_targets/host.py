@@ -1,4 +1,4 @@
-"""The platform that the user's own program runs on while others are compiled for."""
+"""The platform that the user's own program runs on, while it is compiled for others."""
 
 from __future__ import annotations
 

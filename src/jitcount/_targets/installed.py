@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from jitcount._targets.names import Target
 
 PLUGINS = {chip.platform: chip.plugin for chip in CHIPS}
-"""By platform, what its compiler comes in."""
+"""By platform, the package that has its compiler."""
 
 
 class MissingCompilerError(ImportError):

@@ -1,4 +1,4 @@
-"""From what JAX's frames hold of a program to bytes that travel to a target's compiler."""
+"""Lowers a program for a target's platform, from what JAX's frames hold of it."""
 
 from __future__ import annotations
 
@@ -14,10 +14,12 @@ from jitcount._jax import settings
 from jitcount._jax.jaxprs import callbacks as callbacks_in
 from jitcount._observe.call_site import sites_in
 from jitcount._observe.muting import muted
+from jitcount._targets.protocol import CompileModule
 from jitcount._targets.result import LeftOut
 
 if TYPE_CHECKING:
     from jitcount._observe.in_flight import LoweredProgram
+    from jitcount._targets.protocol import Plain
 
 
 class NotPortableError(Exception):
@@ -26,27 +28,20 @@ class NotPortableError(Exception):
 
 @dataclass(frozen=True)
 class CompileRequest:
-    """What travels to a compiler: a program, lowered for its platform."""
+    """A program that is lowered for a platform, with all that its compiler needs beside it."""
 
     bytecode: bytes
     """Its module, as StableHLO bytecode."""
 
-    devices: int
-    """Over how many the program is sharded."""
-
-    how: dict[str, Any]
-    """All else that the compile needs, in plain values."""
-
+    task: CompileModule
     left_out: tuple[LeftOut, ...] = ()
     """What stayed here: the functions of its callbacks."""
-
-    stacks: Any = None
-    """The stacks of its equations in plain values, for a profile."""
 
     @functools.cached_property
     def fingerprint(self) -> str:
         """The same for the same program, compiled in the same way."""
-        text = json.dumps([self.devices, self.how], sort_keys=True)
+        how = {name: getattr(self.task, name) for name in ("may_move", "options", "settings")}
+        text = json.dumps([self.task.devices, how], sort_keys=True)
         digest = hashlib.sha256(text.encode() + b"\0")
         digest.update(self.bytecode)  # not joined first: it may be large
         return digest.hexdigest()[:32]
@@ -55,13 +50,13 @@ class CompileRequest:
 def lower_for_target(
     lowered_program: LoweredProgram, platform: str, *, keep_places: bool = False
 ) -> CompileRequest:
-    """Lower a program for a platform; observe hears nothing of that.
+    """Lower a program for a platform; no listener hears of that.
 
     With `keep_places` the program says from which lines it comes; the same from two lines then is
     not the same.
 
     Raises:
-        NotPortableError: the reason why that cannot be.
+        NotPortableError: it cannot be lowered; the text says why.
     """
     if lowered_program.reason:
         raise NotPortableError(f"not carried over: {lowered_program.reason}")
@@ -84,21 +79,22 @@ def lower_for_target(
     except Exception as error:  # JAX has no rule for it, or it is not what we know
         text = str(error).strip() or type(error).__name__
         raise NotPortableError(f"JAX cannot lower it for {platform}: {text}") from error
-    how = {
-        "may_move": [compilation.inputs_may_move, compilation.outputs_may_move],
-        "options": {name: _plain(value) for name, value in compilation.options.items()},
-        "settings": settings.compile_settings(),
-    }
-    return CompileRequest(bytecode, compilation.devices, how, left_out)
+    task = CompileModule(
+        devices=compilation.devices,
+        may_move=(compilation.inputs_may_move, compilation.outputs_may_move),
+        options={name: _plain(value) for name, value in compilation.options.items()},
+        settings=settings.compile_settings(),
+    )
+    return CompileRequest(bytecode, task, left_out)
 
 
 def _left_out(jaxpr: Any) -> tuple[LeftOut, ...]:
-    """The callbacks of a program by the user's lines, in their order."""
+    """The callbacks of a program, counted by the user's lines, in their order."""
     found = Counter((each.kind, sites_in(each.frame).user) for each in callbacks_in(jaxpr))
     return tuple(
         LeftOut(kind=kind, call_site=site, count=count) for (kind, site), count in found.items()
     )
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Any) -> Plain:
     return value if isinstance(value, bool | int | float) else str(value)

@@ -23,29 +23,29 @@ class TargetTooSmallError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A chip to compile for."""
+    """A chip to compile for, in a machine of some size."""
 
     name: str
-    """As the user wrote it."""
+    """The target's name, as the user wrote it."""
 
     chip: Chip
     size: tuple[int, ...] = ()
-    """How the chips are laid out, or how many they are, where the name says so."""
+    """How the chips are laid out, or how many there are; empty where the name does not say."""
 
     @property
     def platform(self) -> str:
-        """The chip's: ``"tpu"``."""
+        """The chip's platform: ``"tpu"``."""
         return self.chip.platform
 
 
 TARGETS = tuple(Target(f"{chip.platform}:{chip.name}", chip) for chip in CHIPS)
-"""All that there are, without a size."""
+"""Every target without a size: one for each chip."""
 
 _KNOWN = {target.name: target for target in TARGETS}
 
 
 def parse(name: str) -> Target:
-    """The target of that name.
+    """The target that a name stands for.
 
     >>> parse("tpu:v5e:16x16").size, parse("cuda:h100").size
     ((16, 16), ())
@@ -69,7 +69,7 @@ def parse(name: str) -> Target:
 
 
 def topology(target: Target, devices: int) -> dict[str, Any]:
-    """How JAX is asked for that many devices of a target, or for more of them.
+    """The arguments of JAX's `get_topology_desc` for at least that many devices of a target.
 
     >>> topology(parse("tpu:v5e"), 8)["topology_name"], topology(parse("cuda:h100"), 8)["topology"]
     ('v5e:2x4', '1x1x8')
@@ -82,4 +82,4 @@ def topology(target: Target, devices: int) -> dict[str, Any]:
         raise TargetTooSmallError(
             f"it is sharded over {devices} devices, and {target.name} has {machine.devices}"
         )
-    return machine.asked
+    return machine.topology

@@ -1,4 +1,7 @@
-"""A compiler in a process of its own: what it prints, and how it ends, stays away from the user."""
+"""One compiler's process: started, asked, timed out, ended.
+
+What it prints, and how it ends, stays away from the user; both become part of an error.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,13 @@ import subprocess
 import sys
 import tempfile
 import threading
-from typing import IO, Any, cast
+from typing import IO, TYPE_CHECKING, cast
 
 from jitcount._targets.installed import PLUGINS, folder_from_pip
-from jitcount._targets.protocol import Message, receive, send
+from jitcount._targets.protocol import Answer, Request, receive, send
+
+if TYPE_CHECKING:
+    from jitcount._targets.protocol import Plain
 
 # Of what a compiler has printed, as much as helps to see why it ended.
 _TAIL_LINES = 8
@@ -73,7 +79,7 @@ class CompilerEndedError(Exception):
 
 
 class CompilerProcess:
-    """One process; used by one thread at a time, and killed by any."""
+    """A process that holds a compiler; one thread at a time uses it, and any may kill it."""
 
     def __init__(self) -> None:
         with contextlib.ExitStack() as on_failure:
@@ -95,15 +101,15 @@ class CompilerProcess:
 
         self._timers: list[threading.Timer] = []
         self._timeout = 0.0
-        self._told = 0
-        """Up to here, what it has printed belongs to compiles that went well."""
+        self._answered_at = 0
+        """How much it had printed at its last answer: that belongs to compiles that went well."""
 
     @property
     def pid(self) -> int:
         """The process's number."""
         return self._process.pid
 
-    def ask(self, values: dict[str, Any], block: bytes, timeout: float) -> Message:
+    def ask(self, request: Request, timeout: float) -> Answer:
         """Send a request and wait for its answer.
 
         Raises:
@@ -111,27 +117,27 @@ class CompilerProcess:
         """
         self.hurry(timeout)
         try:
-            send(self._requests, values, block)
-            answer = receive(self._answers)
+            send(self._requests, request)
+            answer = receive(self._answers, Answer)
         except OSError:  # it ended before it had read all
             answer = None
         finally:
-            self._is_answered()
+            self._end_request()
         if answer is None:
-            raise CompilerEndedError(self._how_it_ended(is_start="program" not in values))
-        self._told = os.fstat(self._printed.fileno()).st_size
+            raise CompilerEndedError(self._how_it_ended(is_start=request.task is None))
+        self._answered_at = os.fstat(self._printed.fileno()).st_size
         return answer
 
-    def start(self, topology: dict[str, Any], timeout: float) -> None:
-        """Wait until it has loaded its compiler.
+    def start(self, topology: dict[str, Plain], timeout: float) -> None:
+        """Have it load its compiler, and wait until it is ready.
 
         Raises:
-            CompilerEndedError: as `ask` does.
+            CompilerEndedError: the process ended, or was ended because it took too long.
         """
-        self.ask({"topology": topology}, b"", timeout)
+        self.ask(Request(topology=topology), timeout)
 
     def hurry(self, timeout: float) -> None:
-        """End it if it has not answered in so many seconds; what is under way, or comes next."""
+        """Kill it unless the request under way, or the next one, is answered in that time."""
         with self._lock:
             timer = threading.Timer(timeout, self._give_up, (self._request, timeout))
             timer.daemon = True
@@ -140,7 +146,7 @@ class CompilerProcess:
 
     @property
     def timed_out(self) -> bool:
-        """Whether it was ended because it took too long."""
+        """Whether the process was killed because it took too long."""
         return self._timeout > 0
 
     def has_ended(self) -> bool:
@@ -148,7 +154,7 @@ class CompilerProcess:
         return self._process.poll() is not None
 
     def kill(self) -> None:
-        """End it at once, with what it has started."""
+        """Kill the process, with what it has started; returns at once."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
             if hasattr(os, "killpg"):
                 os.killpg(self._process.pid, signal.SIGKILL)
@@ -156,7 +162,7 @@ class CompilerProcess:
                 self._process.kill()
 
     def close(self) -> None:
-        """End it, and leave nothing behind."""
+        """Kill the process, wait for its end, and close its files."""
         self.kill()
         self._process.wait()
         for stream in (self._requests, self._answers, self._printed):
@@ -169,7 +175,7 @@ class CompilerProcess:
                 self._timeout = timeout
                 self.kill()
 
-    def _is_answered(self) -> None:
+    def _end_request(self) -> None:
         with self._lock:
             self._request += 1
             for timer in self._timers:
@@ -194,7 +200,7 @@ class CompilerProcess:
 
     def _tail(self) -> str:
         end = self._printed.seek(0, os.SEEK_END)
-        self._printed.seek(max(self._told, end - _TAIL_BYTES))
+        self._printed.seek(max(self._answered_at, end - _TAIL_BYTES))
         lines = self._printed.read().decode(errors="replace").splitlines()
-        telling = [x.rstrip() for x in lines if x.strip() and not any(c in x for c in _CHATTER)]
-        return "\n".join(telling[-_TAIL_LINES:])
+        said = [x.rstrip() for x in lines if x.strip() and not any(c in x for c in _CHATTER)]
+        return "\n".join(said[-_TAIL_LINES:])

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Self
+
 import msgspec
 
 from jitcount._observe.call_site import CallSite
 from jitcount._profile.result import Line, Profile
 
+if TYPE_CHECKING:
+    from jitcount._targets.protocol import Answer
 
-def in_a_line(error: str) -> str:
-    r"""The first line of what a compiler said; where that is but a code, with the next.
 
-    >>> in_a_line("UNIMPLEMENTED: \nno such convolution\n\nThere must be: ...")
+def first_line(error: str) -> str:
+    r"""The first line of what a compiler said; where that is only a code, with the next.
+
+    >>> first_line("UNIMPLEMENTED: \nno such convolution\n\nThere must be: ...")
     'UNIMPLEMENTED: no such convolution'
     """
     first, *rest = [line.strip() for line in error.splitlines() if line.strip()] or [error]
@@ -34,7 +39,7 @@ class LeftOut(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
 class OnTarget(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """One program, compiled for a target, or refused; sizes are in bytes and for one device.
 
-    A figure that the compiler does not give is None.
+    A figure that the compiler does not report is None.
     """
 
     target: str
@@ -72,6 +77,19 @@ class OnTarget(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
     profile: Profile | None = None
     """Where its time went, with ``record(profile=True)``."""
+
+    @classmethod
+    def from_answer(cls, target: str, fingerprint: str, answer: Answer) -> Self:
+        """What the process of a target's compiler has answered to a `CompileModule`."""
+        return cls(
+            target=target,
+            fingerprint=fingerprint,
+            compile_s=answer.compile_s,
+            error=answer.error,
+            hlo=answer.block.decode(errors="replace") or None,
+            profile=answer.profile,
+            **msgspec.structs.asdict(answer.figures),
+        )
 
     @property
     def lines(self) -> tuple[Line, ...]:

@@ -32,7 +32,7 @@ def test_without_a_size_a_machine_is_large_enough(chip: Chip) -> None:
     for devices in range(1, 300):
         machine = chip.machine((), devices)
         assert machine.devices >= devices
-        assert machine.asked["platform"] == chip.platform
+        assert machine.topology["platform"] == chip.platform
 
 
 @each

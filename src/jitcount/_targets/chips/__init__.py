@@ -1,4 +1,4 @@
-"""The one table of what can be compiled for; a kind of chip is a file of this folder and a row."""
+"""The one table of chips that can be compiled for; a kind of chip is a file here, and a row."""
 
 from __future__ import annotations
 
@@ -11,4 +11,4 @@ if TYPE_CHECKING:
     from jitcount._targets.chips.chip import Chip
 
 CHIPS: tuple[Chip, ...] = (*TPUS, *GPUS)
-"""In the order in which they are listed."""
+"""All chips, in the order in which ``jitcount targets`` lists them."""

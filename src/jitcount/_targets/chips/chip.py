@@ -1,6 +1,6 @@
-"""What is asked of a chip, whichever it is: its name, its sizes, its compiler.
+"""What every kind of chip must have: its name, its sizes, its compiler.
 
-All else in this room speaks of a `Chip`; what holds for one kind only is in that kind's file.
+The rest of this room knows only `Chip`; what holds for one kind alone is in that kind's file.
 """
 
 from __future__ import annotations
@@ -14,68 +14,68 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """An executable that a compiler calls and does not bring."""
+    """An executable that a compiler calls and does not come with."""
 
     name: str
     package: str
-    """What pip installs it under, in a folder ``*/bin`` of this package."""
+    """The package in whose folders ``*/bin`` pip installs it."""
 
     folders: tuple[str, ...]
-    """Where the compiler looks for it beside the PATH."""
+    """Where the compiler looks for it, beside the PATH."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plugin:
-    """What a platform's compiler comes in."""
+    """The package that has a platform's compiler, and what it needs."""
 
     compiler: str
-    """For people: ``"XLA:TPU"``."""
+    """The compiler's name, as people know it: ``"XLA:TPU"``."""
 
     modules: tuple[str, ...]
-    """Python's modules, any of which will do; none where the compiler comes with JAX itself."""
+    """Python modules, any of which will do; none where the compiler comes with JAX itself."""
 
     command: str
-    """What installs it, with its tools."""
+    """The command that installs the compiler, with its tools."""
 
     tools: tuple[Tool, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
-    """What it wants to find there when it is loaded."""
+    """Environment variables that it needs when it is loaded."""
 
     chatter: tuple[str, ...] = ()
-    """Parts of the lines that it prints at each start, and that say nothing of its end."""
+    """Parts of lines that it prints at each start; they do not explain how it ended."""
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """So many of a chip, together."""
+    """A number of chips that work together."""
 
     devices: int
-    asked: dict[str, Any]
-    """How JAX is asked for it: the arguments of `get_topology_desc`."""
+    topology: dict[str, Any]
+    """The arguments of JAX's `get_topology_desc` for it."""
 
 
 class Chip(Protocol):
-    """A kind of device to compile for; plain data, as are the answers."""
+    """A kind of device to compile for; all of it is plain data."""
 
     @property
     def name(self) -> str:
-        """As users write it, behind the platform: ``"v5e"``."""
+        """The chip's name, as users write it behind the platform: ``"v5e"``."""
 
     @property
     def platform(self) -> str:
-        """As JAX and users write it: ``"tpu"``."""
+        """The chip's platform, as JAX and users write it: ``"tpu"``."""
 
     @property
     def plugin(self) -> Plugin:
-        """What its compiler comes in: the same for all chips of a platform."""
+        """The package of its compiler: the same for all chips of a platform."""
 
     @property
     def description(self) -> str:
-        """For people: ``"TPU v5e"``."""
+        """The chip's name, as people know it: ``"TPU v5e"``."""
 
     @property
     def smallest(self) -> str:
-        """The smallest size that there is, as users write it: ``"2x2"``."""
+        """The smallest machine with this chip, as users write its size: ``"2x2"``."""
 
     def size_of(self, text: str, target: str, /) -> tuple[int, ...]:
         """The size that the user wrote in the name of a target.
@@ -85,11 +85,11 @@ class Chip(Protocol):
         """
 
     def machine(self, size: tuple[int, ...], devices: int, /) -> Machine:
-        """The machine of that size; without one, the smallest that has so many devices."""
+        """The machine of that size; without a size, the smallest that has that many devices."""
 
 
 def sides(text: str) -> tuple[int, ...]:
-    """The numbers of a size; nothing where it is none.
+    """The numbers of a size, as ``16x8``; empty where the text is no size.
 
     >>> sides("16x8"), sides("8"), sides("0x8"), sides("many")
     ((16, 8), (8,), (), ())

@@ -10,7 +10,7 @@ from jitcount._targets.chips.chip import Machine, Plugin
 
 @dataclass(frozen=True, slots=True)
 class Cpu:
-    """The CPU at hand, as often as JAX shows it."""
+    """This machine's CPU, as any number of devices."""
 
     name: ClassVar[str] = ""
     platform: ClassVar[str] = "cpu"
@@ -19,9 +19,9 @@ class Cpu:
     smallest: ClassVar[str] = "1"
 
     def size_of(self, _text: str, _target: str) -> tuple[int, ...]:
-        """It has none."""
+        """No size: a machine has as many of these devices as are asked for."""
         return ()
 
     def machine(self, _size: tuple[int, ...], devices: int) -> Machine:
-        """As many devices as are asked for."""
+        """A machine with as many devices as are asked for."""
         return Machine(devices, {"platform": self.platform, "devices": devices})

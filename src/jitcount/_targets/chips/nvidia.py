@@ -1,4 +1,4 @@
-"""NVIDIA's GPUs, by the published figures that XLA:GPU needs of a device that is not there."""
+"""NVIDIA's GPUs, with the published figures by which XLA:GPU knows an absent device."""
 
 from __future__ import annotations
 
@@ -46,16 +46,16 @@ class NvidiaGpu:
 
     @property
     def description(self) -> str:
-        """The product's name."""
+        """The product's name, as NVIDIA sells it."""
         return self.product
 
     @property
     def smallest(self) -> str:
-        """One alone."""
+        """The smallest machine has one GPU."""
         return "1"
 
     def size_of(self, text: str, target: str) -> tuple[int, ...]:
-        """How many there are."""
+        """The number of GPUs that the user wrote."""
         size = sides(text)
         if len(size) == 1:
             return size
@@ -65,7 +65,7 @@ class NvidiaGpu:
         )
 
     def machine(self, size: tuple[int, ...], devices: int) -> Machine:
-        """So many, or as many as are needed, on as few hosts as hold them."""
+        """A machine with that many GPUs, or as many as are needed, on as few hosts as hold them."""
         count = size[0] if size else devices
         hosts = math.ceil(count / _GPUS_PER_HOST)
         return Machine(
@@ -104,9 +104,9 @@ GPUS = (
 
 
 def target_config(gpu: NvidiaGpu) -> str:
-    """The text proto by which XLA:GPU knows a device that is not there.
+    """The text proto by which XLA:GPU knows an absent device.
 
-    What is the same for all of them stands here as a number.
+    Figures that are the same for all GPUs are written out here.
     """
     major, minor = gpu.capability
     return f"""

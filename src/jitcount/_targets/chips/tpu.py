@@ -27,11 +27,11 @@ PLUGIN = Plugin(
 
 @dataclass(frozen=True, slots=True)
 class Tpu:
-    """A TPU."""
+    """A kind of TPU."""
 
     name: str
     system: str
-    """As libtpu writes it."""
+    """The chip's name as libtpu writes it."""
 
     layout: tuple[int, ...]
     """The smallest slice, in chips: one host's."""
@@ -47,16 +47,16 @@ class Tpu:
 
     @property
     def description(self) -> str:
-        """For people."""
+        """The chip's name, as people know it."""
         return f"TPU {self.name}"
 
     @property
     def smallest(self) -> str:
-        """One host."""
+        """The smallest slice: one host."""
         return _written(self.layout)
 
     def size_of(self, text: str, target: str) -> tuple[int, ...]:
-        """A slice, in chips."""
+        """The layout of a slice, in chips, that the user wrote."""
         size = sides(text)
         # A host holds a square of two by two chips.
         if len(size) == len(self.layout) and not any(side % 2 for side in size[:2]):

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import enum
-from typing import ClassVar
+import re
+from typing import ClassVar, Self
 
 import msgspec
 
 REDACTED = "<redacted>"
-"""Stands in place of a user's value that is not to be told."""
+"""Stands in place of a value of the user's that is not to be shown."""
+
+# A key that is no number, with all that follows: it may hold brackets of its own.
+_KEY = re.compile(r"\[(?!\d+\]).*", re.DOTALL)
 
 
 class Kind(enum.StrEnum):
@@ -31,6 +35,24 @@ class Kind(enum.StrEnum):
     UNKNOWN = "unknown"
 
 
+class Precedence(enum.IntEnum):
+    """What decides first which of several earlier programs is the nearest; lower is earlier.
+
+    One difference of a level makes two programs farther apart than all differences of the levels
+    below it together. `diff.distance` and the weights of `history` both follow this order.
+    """
+
+    FUNCTION = enum.auto()
+    TRANSFORM = enum.auto()
+    STATIC = enum.auto()
+    OPTIONS = enum.auto()
+    SETTINGS = enum.auto()
+    STRUCTURE = enum.auto()
+    ARRAY = enum.auto()
+    NO_DIFFERENCE = enum.auto()
+    """The cause names nothing that differs: a first call, for example."""
+
+
 class Cause(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind"):
     """Why a program was compiled, or one of several reasons.
 
@@ -49,14 +71,23 @@ class Cause(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="
     kind: ClassVar[Kind]
     """In a file it is the kind and, where it has several, the form: ``"pytree/keys"``."""
 
+    precedence: ClassVar[Precedence]
+    """How far apart this difference puts two programs."""
+
+    holds_user_values: ClassVar[bool]
+    """Whether `before`, `after` and the keys in `where` can be values of the user's.
+
+    It has no default, as a forgotten one would show such values where they are to be left out.
+    """
+
     sentence: ClassVar[str] = ""
-    """What it says, with its own facts in braces; `__str__` where that is not enough."""
+    """The text of the cause, with its own fields in braces; `__str__` where that is not enough."""
 
     remedy: ClassVar[str] = ""
-    """The same for its advice."""
+    """The text of its advice, with its own fields in braces."""
 
     subject: ClassVar[str] = ""
-    """The same for what has changed, where a table can say ``subject: before → after``."""
+    """What has changed, with its own fields in braces: for ``subject: before → after``."""
 
     where: str
     """The place, as the user would write it: ``params['dense']['kernel']``."""
@@ -87,6 +118,21 @@ class Cause(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="
         """The shortest way to say it, for tables and summaries."""
         subject, change = self.changed
         return f"{subject}{between}{change}" if change else str(self)
+
+    def redacted(self) -> Self:
+        """The same cause without the user's values: that they differ is said, not what they are.
+
+        Names stay: of functions, arguments, types and settings.
+
+        >>> from jitcount._explain.causes.arguments import StaticValue
+        >>> print(StaticValue("config['tokens'].rate", "'a secret'", "'another'").redacted())
+        static argument config[<redacted>] went from <redacted> to <redacted>
+        """
+        if not self.holds_user_values:
+            return self
+        where = _KEY.sub(f"[{REDACTED}]", self.where)
+        texts = {"before", "after"}.intersection(self.__struct_fields__)
+        return msgspec.structs.replace(self, where=where, **dict.fromkeys(texts, REDACTED))
 
     def __str__(self) -> str:
         return self.sentence.format(self=self)

@@ -62,6 +62,7 @@ def test_the_picture_goes_from_left_to_right() -> None:
 
 DOORS = {
     ("_record/log.py", "_show"): "print(log) needs a table",
+    ("_record/log.py", "_ledger"): "log.save(path) writes a ledger",
     ("_explain/compile.py", "_show"): "a notebook shows a compile",
     ("_ledger/comparison.py", "_show"): "a notebook shows a comparison",
     ("_emulate/result.py", "_show"): "print(emulation) needs one too",

@@ -47,17 +47,19 @@ def compare(*ledgers: str | os.PathLike[str]) -> Comparison:
 
     Printed, it is what the command shows; in a notebook, tables; ``to_dict()`` is plain data.
 
-    >>> import jitcount, pathlib, tempfile
-    >>> from jitcount._ledger.environment import environment
-    >>> from jitcount._ledger.ledger import Ledger, write_ledger
+    >>> import jax, jitcount, numpy as np, pathlib, tempfile
     >>> folder = pathlib.Path(tempfile.mkdtemp())
-    >>> for name in "one.json", "two.json":
-    ...     write_ledger(folder / name, Ledger(environment=environment(), cases={}))
-    >>> jitcount.compare(folder / "one.json", folder / "two.json").differences
-    []
+    >>> for name, lengths in ("one.json", [3]), ("two.json", [3, 4]):
+    ...     double = jax.jit(lambda x: 2 * x)
+    ...     with jitcount.record() as log:
+    ...         for length in lengths:
+    ...             _ = double(np.zeros(length, np.float32))
+    ...     log.save(folder / name)
+    >>> print(*jitcount.compare(folder / "one.json", folder / "two.json").differences)
+    log in two: compiled <lambda> 2, against <lambda> 1 in one
 
     Raises:
-        jitcount._ledger.files.FileError: a file cannot be read, or is no ledger of this release.
+        jitcount.LedgerError: a file cannot be read, or is no ledger of this release.
     """
     paths = [Path(ledger) for ledger in ledgers]
     named = zip(_names(paths), paths, strict=True)

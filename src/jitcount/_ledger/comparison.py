@@ -101,7 +101,17 @@ class Prediction:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What a comparison found."""
+    """What `jitcount.compare` found. Printed, it is what ``jitcount compare`` shows.
+
+    >>> import jax, jitcount, numpy as np, pathlib, tempfile
+    >>> with jitcount.record() as log:
+    ...     _ = jax.jit(lambda x: 2 * x)(np.zeros(3, np.float32))
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "run.json"
+    >>> log.save(path)
+    >>> compared = jitcount.compare(path, path)
+    >>> compared.differences, [row.case for row in compared.rows]
+    ([], ['log'])
+    """
 
     where: Mapping[str, str]
     """By ledger, machine and versions, in words."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from jitcount._ledger.budget import counts_text
 from jitcount._numerics.expected import EXACT
 from jitcount._numerics.judging import judge
+from jitcount._text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,7 +51,7 @@ def _refusals(entry: CaseEntry, target: str) -> list[str]:
         result = compiled.on.get(target)
         if compiled.from_disk or (result is not None and result.error is None):
             continue
-        why = "was not asked" if result is None else " ".join(str(result.error).split())
+        why = "was not asked" if result is None else one_line(str(result.error))
         signature = ", ".join(compiled.signature)
         lines.append(f"{target} did not compile {compiled.function}({signature}): {why}")
     return lines

@@ -16,7 +16,15 @@ _KEY = re.compile(r"\[(?!\d+\]).*", re.DOTALL)
 
 
 class Kind(enum.StrEnum):
-    """The kinds of cause, as users write them."""
+    """The kinds of cause; each is a text, and can be compared with one.
+
+    >>> import jax, jitcount, numpy as np
+    >>> with jitcount.record() as log:
+    ...     _ = jax.jit(lambda x: 2 * x)(np.zeros(3, np.float32))
+    >>> kind = log.compiles[0].causes[0].kind
+    >>> kind is jitcount.Kind.FIRST_CALL, kind == "first-call"
+    (True, True)
+    """
 
     FIRST_CALL = "first-call"
     SHAPE = "shape"

@@ -9,11 +9,11 @@ import msgspec
 from jitcount._hlo.locations import DeepStacks
 from jitcount._jax import profiling as _jax
 from jitcount._jax.jaxprs import as_written, equations
+from jitcount._observe.call_site import CallSite
 from jitcount._profile.attribution import profile_of
 from jitcount._profile.draft import Draft
 from jitcount._profile.profiler import Executable, look_at_executable, look_at_lowered
 from jitcount._profile.result import Profile
-from jitcount._stored import from_plain, to_plain
 
 if TYPE_CHECKING:
     from jitcount._hlo.locations import Frame
@@ -48,7 +48,7 @@ class Watching:
         if self._reason:
             draft.notes.append(self._reason)
         made = profile_of(draft, trace_s=0.0, lower_s=0.0, compile_s=compile_s)
-        return msgspec.to_builtins(made, enc_hook=to_plain)
+        return msgspec.to_builtins(made, enc_hook=_to_plain)
 
 
 def plain_stacks(jaxpr: Any) -> Any:
@@ -69,4 +69,16 @@ def _deep(plain: Any) -> DeepStacks:
 
 def profile_from(plain: Any) -> Profile:
     """A profile of its plain values."""
-    return msgspec.convert(plain, Profile, dec_hook=from_plain)
+    return msgspec.convert(plain, Profile, dec_hook=_from_plain)
+
+
+def _to_plain(value: Any) -> Any:
+    if isinstance(value, CallSite):
+        return [str(value), value.file, value.line, value.function]
+    raise NotImplementedError(type(value).__name__)
+
+
+def _from_plain(form: type, value: Any) -> Any:
+    if form is CallSite:
+        return CallSite(*value)
+    raise NotImplementedError(form.__name__)

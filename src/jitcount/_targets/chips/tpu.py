@@ -36,6 +36,9 @@ class Tpu:
     layout: tuple[int, ...]
     """The smallest slice, in chips: one host's."""
 
+    device_kinds: tuple[str, ...]
+    """What JAX calls a real one: `jax.Device.device_kind`."""
+
     devices_per_chip: int = 1
     options: dict[str, Any] = field(default_factory=dict)
 
@@ -84,9 +87,9 @@ def _written(layout: tuple[int, ...] | list[int]) -> str:
 
 TPUS = (
     # With "megacore" the two cores of a chip are one device, as they are for JAX on a real v4.
-    Tpu("v4", "v4", (2, 2, 1), options={"chip_config_name": "megacore"}),
-    Tpu("v5e", "v5e", (2, 2)),
-    Tpu("v5p", "v5p", (2, 2, 1)),
-    Tpu("v6e", "v6e", (2, 2)),
-    Tpu("7x", "tpu7x", (2, 2, 1), devices_per_chip=2),
+    Tpu("v4", "v4", (2, 2, 1), ("TPU v4",), options={"chip_config_name": "megacore"}),
+    Tpu("v5e", "v5e", (2, 2), ("TPU v5 lite", "TPU v5e")),
+    Tpu("v5p", "v5p", (2, 2, 1), ("TPU v5", "TPU v5p")),
+    Tpu("v6e", "v6e", (2, 2), ("TPU v6 lite", "TPU v6e")),
+    Tpu("7x", "tpu7x", (2, 2, 1), ("TPU7x", "TPU 7x", "TPU v7x"), devices_per_chip=2),
 )

@@ -2,7 +2,7 @@
 
 Importing it initialises no backend, prints nothing and changes no setting of JAX's. It does not
 import JAX either: the names below are looked up when they are used. But it listens from here on,
-or from when the program itself imports JAX, so that later it can be said what has changed since.
+or from when the program itself imports JAX, so that it can say later what has changed since.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def unload_ipython_extension(shell: Any) -> None:
 
 
 def _version() -> str:
-    """The version that is installed; of a copy that is not, there is none to tell."""
+    """The version that is installed; ``0+unknown`` for a copy that is not installed."""
     from importlib import metadata  # noqa: PLC0415 (only who asks pays for it)
 
     try:

@@ -93,7 +93,12 @@ def test_a_field_that_is_new_or_gone_has_a_schema_of_its_own() -> None:
     if not record.exists():
         pytest.fail(f"{record.name} is not there; what it says of schema {SCHEMA}:\n{now}")
     was = record.read_text()
-    changed = sorted({*now.splitlines()} - {*was.splitlines()}) or "something is gone"
+    before = dict(line.split(": ", 1) for line in was.splitlines())
+    changed = {
+        name: sorted({*fields} ^ {*before.get(name, "").split()})
+        for name, fields in held(Ledger).items()
+        if before.get(name) != " ".join(fields)
+    }
     assert now == was, (
         f"a ledger holds other fields than those of schema {SCHEMA}: {changed}; raise SCHEMA in "
         f"src/jitcount/_ledger/ledger.py, and write tests/_ledger/schema_{SCHEMA + 1}.txt:\n{now}"

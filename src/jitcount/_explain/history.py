@@ -87,7 +87,7 @@ class _Layout:
     """The latest program with these numbers."""
 
     first: int = 0
-    """The column of the oldest program that is still there."""
+    """The column of the oldest program that is still kept."""
 
     filled: int = 0
     """How many programs have their column."""
@@ -118,9 +118,9 @@ class _Layout:
         return dropped
 
     def hardly_different(self, program: Program) -> Program | None:
-        """One of the same places that is identical, or the latest, if it differs in one thing.
+        """The program with the same places that is identical, or the latest, if little differs.
 
-        No other one can be nearer, nor can one of another layout.
+        No other program can be nearer, whatever its layout.
         """
         identical = self.latest.get(program.key)
         if identical is not None:
@@ -187,7 +187,7 @@ class _Group:
 
 
 class History:
-    """The programs that were compiled, as far back as there is room.
+    """The programs that this process compiled; the oldest are dropped to stay within bounds.
 
     A garbage collection in here may run a finalizer that compiles, in the same thread: its program
     waits until the work that it interrupts is done, and has no neighbours.

@@ -1,4 +1,4 @@
-"""The files that jitcount writes: told from other people's, read strictly, written whole.
+"""The files that jitcount writes: known from other people's, read strictly, written whole.
 
 A file begins with its kind and its schema, so that another program's file, a later release's and
 one that was damaged are each refused in a line that says so. Files are written whole or not at all,

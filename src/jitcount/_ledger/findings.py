@@ -1,4 +1,4 @@
-"""What is wrong with one entry of a ledger, looked at alone."""
+"""What is wrong with one entry of a ledger by itself, without a comparison."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ REFUSES = " refuses it: "
 
 
 def verdicts(entry: CaseEntry) -> list[Verdict]:
-    """Each result of an entry, held against what it must be."""
+    """The verdict on each result of an entry, against what the case expects."""
     return [judge(result.value, result.expected) for result in entry.results]
 
 
 def findings(entry: CaseEntry, judged: Sequence[Verdict] | None = None) -> list[str]:
-    """What is not as the case says, a line each; empty when all is."""
+    """What is not as the case expects, a line each; empty if all is."""
     if entry.error:
         return [f"it raised {entry.error}"]
     lines = []
@@ -45,7 +45,7 @@ def findings(entry: CaseEntry, judged: Sequence[Verdict] | None = None) -> list[
 
 
 def _refusals(entry: CaseEntry, target: str) -> list[str]:
-    """What was not compiled for a target: there it is compiled as often as here, or it is wrong."""
+    """The programs that were not compiled for a target; it must compile all of them."""
     lines = []
     for compiled in entry.compiles:
         result = compiled.on.get(target)
@@ -58,7 +58,7 @@ def _refusals(entry: CaseEntry, target: str) -> list[str]:
 
 
 def share_of_bound(entry: CaseEntry, judged: Sequence[Verdict] | None = None) -> float | None:
-    """How much of its expected bounds an entry uses; None where all is exact, or nothing is."""
+    """The largest share of its bounds that an entry uses; None if all its results are exact."""
     pairs = zip(entry.results, verdicts(entry) if judged is None else judged, strict=True)
     shares = (v.share for result, v in pairs if result.expected.numerics != EXACT)
     return max(shares, default=None)

@@ -1,4 +1,4 @@
-"""A ledger: what one run found, as a file: where it ran, and what each case gave and compiled."""
+"""A ledger: a file of what one run found: where it ran, what each case returned and compiled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables of targets: which there are, and what their compilers said of each program."""
+"""Tables of targets: the list of them, and what their compilers said of each program."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class Shape(Cause, frozen=True, tag="shape"):
 
     @property
     def changed(self) -> tuple[str, str]:
-        """The axis and its lengths, where there is one; else the whole shapes."""
+        """The axis that changed and its lengths; the whole shapes if it is not exactly one."""
         if len(self.axes) != 1:
             if self.old.dtype != self.new.dtype:  # which is a cause of its own
                 shapes = (str(each).removeprefix(each.dtype) for each in (self.old, self.new))

@@ -102,12 +102,12 @@ class Cause(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="
 
     @property
     def before(self) -> str:
-        """What was there in the nearest earlier program."""
+        """What the nearest earlier program has at that place."""
         return ""
 
     @property
     def after(self) -> str:
-        """What is there now."""
+        """What this program has at that place."""
         return ""
 
     @property

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import argparse
 
     from jitcount._emulate.result import Emulation
-    from jitcount._observe.in_flight import Observation
+    from jitcount._observe.in_flight import InFlightCompile
     from jitcount._show.stderr import Beside
 
 
@@ -157,7 +157,7 @@ class Counting:
             return str(error)
         return ""
 
-    def _show_live(self, observation: Observation) -> None:
+    def _show_live(self, observation: InFlightCompile) -> None:
         compiled = to_compile(observation, redact=self._asked.redact)
         why = [c for c in compiled.causes if c.kind != Kind.FIRST_CALL]
         if why and not compiled.from_disk:

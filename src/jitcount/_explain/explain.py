@@ -23,7 +23,7 @@ from jitcount._observe.values import signature_of
 
 if TYPE_CHECKING:
     from jitcount._explain.causes import AnyCause
-    from jitcount._observe.in_flight import Observation
+    from jitcount._observe.in_flight import InFlightCompile
     from jitcount._observe.program import Program
     from jitcount._profile.result import Profile
     from jitcount._targets.result import OnTarget
@@ -34,7 +34,7 @@ _FIELDS = frozenset(Compile.__struct_fields__)
 
 
 def to_compile(
-    seen: Observation, on: dict[str, OnTarget] | None = None, *, redact: bool = False
+    seen: InFlightCompile, on: dict[str, OnTarget] | None = None, *, redact: bool = False
 ) -> Compile:
     """Write out a compile that was seen, with its causes; fields of the same name are copied.
 
@@ -60,7 +60,7 @@ def to_compile(
     return Compile(**copied, **written)
 
 
-def _profile(seen: Observation) -> Profile | None:
+def _profile(seen: InFlightCompile) -> Profile | None:
     if seen.profile is None:
         return None
     try:
@@ -79,7 +79,7 @@ def _profile(seen: Observation) -> Profile | None:
         return None
 
 
-def _causes(seen: Observation) -> tuple[AnyCause, ...]:
+def _causes(seen: InFlightCompile) -> tuple[AnyCause, ...]:
     if seen.program is None:
         return (Unknown("", "JAX's frames could not be read"),)
     if seen.earlier is None:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from jitcount._explain.compile import Compile
-    from jitcount._observe.in_flight import Observation
+    from jitcount._observe.in_flight import InFlightCompile
     from jitcount._targets.result import OnTarget
     from jitcount._targets.session import Session
 
@@ -33,18 +33,18 @@ class CompileLog:
     def __init__(self, targets: Session | None = None, *, redact: bool = False) -> None:
         self._targets = targets
         self._redact = redact
-        self._seen: list[tuple[Observation, dict[str, OnTarget], bool]] = []
+        self._seen: list[tuple[InFlightCompile, dict[str, OnTarget], bool]] = []
         """With what targets say, and whether the user's values are left out: as it is asked for
         when the program is compiled, not when it is explained."""
 
         self._written: dict[int, Compile] = {}
 
-    def add(self, observation: Observation) -> None:
+    def add(self, observation: InFlightCompile) -> None:
         """Take one more compile; called from the thread that compiles."""
-        on = self._targets.results_of(observation.portable) if self._targets else {}
+        on = self._targets.results_of(observation.lowered_program) if self._targets else {}
         self._seen.append((observation, on, self._redact or is_redaction_requested()))
 
-    def written(self, observation: Observation) -> Compile:
+    def written(self, observation: InFlightCompile) -> Compile:
         """One of its compiles, as soon as it is there."""
         seen = reversed(list(enumerate(self._seen)))
         number = next(number for number, (one, *_) in seen if one is observation)

@@ -118,7 +118,10 @@ def test_type_checkers_read_the_names_where_they_are() -> None:
 
 
 def test_a_class_can_be_pickled() -> None:
-    for kind in jitcount.Cause, jitcount.Compile, jitcount.RecompileError:
+    names = [getattr(jitcount, name) for name in jitcount.__all__]
+    classes = [each for each in names if isinstance(each, type)]
+    assert {jitcount.Cause, jitcount.Compile, jitcount.RecompileError} < set(classes)
+    for kind in classes:
         assert pickle.loads(pickle.dumps(kind)) is kind  # noqa: S301
 
 

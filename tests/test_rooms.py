@@ -84,6 +84,7 @@ def test_a_package_lists_all_of_its_files_or_points_to_one_or_two() -> None:
 
 DOORS = {
     ("_record/log.py", "_show"): "print(log) needs a table",
+    ("_record/log.py", "_ledger"): "log.save(path) writes a ledger",
     ("_explain/compile.py", "_show"): "a notebook shows a compile",
     ("_ledger/comparison.py", "_show"): "a notebook shows a comparison",
     ("_emulate/result.py", "_show"): "print(emulation) needs one too",

@@ -2,7 +2,7 @@
 
 Importing it initialises no backend, prints nothing and changes no setting of JAX's. It does not
 import JAX either: the names below are looked up when they are used. But it listens from here on,
-or from when the program itself imports JAX, so that later it can be said what has changed since.
+or from when the program itself imports JAX, so that it can say later what has changed since.
 """
 
 from __future__ import annotations
@@ -15,26 +15,41 @@ from jitcount._after_jax import after_import_of_jax
 if TYPE_CHECKING:
     from jitcount._emulate.as_if import as_if
     from jitcount._emulate.result import Emulation
-    from jitcount._explain.causes import Cause
+    from jitcount._explain.causes import Cause, Kind
     from jitcount._explain.compile import Compile
     from jitcount._ledger.compare import compare
+    from jitcount._ledger.comparison import Comparison
+    from jitcount._ledger.files import LedgerError
+    from jitcount._ledger.ledger import Ledger, load
+    from jitcount._loops.result import Loop
     from jitcount._problem import cache_independent_count
+    from jitcount._profile.result import Line, Profile
     from jitcount._record.guard import RecompileError, freeze, max_compiles
     from jitcount._record.log import CompileLog
     from jitcount._record.record import record
+    from jitcount._targets.result import OnTarget
 
     __version__: str
 
 __all__ = [
     "Cause",
+    "Comparison",
     "Compile",
     "CompileLog",
     "Emulation",
+    "Kind",
+    "Ledger",
+    "LedgerError",
+    "Line",
+    "Loop",
+    "OnTarget",
+    "Profile",
     "RecompileError",
     "as_if",
     "cache_independent_count",
     "compare",
     "freeze",
+    "load",
     "max_compiles",
     "record",
 ]
@@ -42,14 +57,23 @@ __all__ = [
 # Where each name is; what type checkers and editors read stands above, and a test compares.
 _HOMES = {
     "Cause": "_explain.causes",
+    "Comparison": "_ledger.comparison",
     "Compile": "_explain.compile",
     "CompileLog": "_record.log",
     "Emulation": "_emulate.result",
+    "Kind": "_explain.causes",
+    "Ledger": "_ledger.ledger",
+    "LedgerError": "_ledger.files",
+    "Line": "_profile.result",
+    "Loop": "_loops.result",
+    "OnTarget": "_targets.result",
+    "Profile": "_profile.result",
     "RecompileError": "_record.guard",
     "as_if": "_emulate.as_if",
     "cache_independent_count": "_problem",
     "compare": "_ledger.compare",
     "freeze": "_record.guard",
+    "load": "_ledger.ledger",
     "max_compiles": "_record.guard",
     "record": "_record.record",
 }
@@ -93,7 +117,7 @@ def unload_ipython_extension(shell: Any) -> None:
 
 
 def _version() -> str:
-    """The version that is installed; of a copy that is not, there is none to tell."""
+    """The version that is installed; ``0+unknown`` for a copy that is not installed."""
     from importlib import metadata  # noqa: PLC0415 (only who asks pays for it)
 
     try:

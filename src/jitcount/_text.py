@@ -81,13 +81,14 @@ def _escaped(character: str) -> str:
 # --- What an exception says, in one line: where a program goes on, its traceback has no place -----
 
 
-def one_line(error: BaseException) -> str:
-    r"""Its kind and its text, whatever lines that has.
+def one_line(error: BaseException | str) -> str:
+    r"""The kind and the text of an exception in one line, or a text without its line breaks.
 
-    >>> one_line(ValueError("no such\nthing"))
-    'ValueError: no such thing'
+    >>> one_line(ValueError("no such\nthing")), one_line("no such\nthing")
+    ('ValueError: no such thing', 'no such thing')
     """
-    return " ".join(f"{type(error).__name__}: {error}".split())
+    text = error if isinstance(error, str) else f"{type(error).__name__}: {error}"
+    return " ".join(text.split())
 
 
 # --- What a mistyped name may have been meant to be -----------------------------------------------

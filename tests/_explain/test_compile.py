@@ -5,6 +5,7 @@ import dataclasses
 import importlib
 import json
 import pickle
+import re
 import sys
 import time
 from collections.abc import Callable
@@ -30,7 +31,7 @@ from jitcount._observe.call_site import CallSite
 from jitcount._profile.result import Constant, Line, Phase, Profile
 from jitcount._registry import registry
 from jitcount._targets.result import OnTarget
-from tests.helpers import python
+from tests.helpers import ROOT, python
 
 X = np.ones(3, np.float32)
 
@@ -260,7 +261,7 @@ def test_without_a_library_nobody_else_asked() -> None:
     assert parts(compiled(here).via) == ("", "", 0, "")
 
 
-# --- In a file ------------------------------------------------------------------------------------
+# --- In a file, as plain data, in the docs --------------------------------------------------------
 
 FULL = Compile(
     function="step",
@@ -325,6 +326,21 @@ def test_every_field_of_a_compile_survives_a_file() -> None:
     assert parts(read.call_site) == parts(FULL.call_site)
     assert parts(read.via) == parts(FULL.via)
     assert hash(read) == hash(FULL)
+
+
+def test_every_field_of_a_compile_is_in_its_plain_data() -> None:
+    plain = FULL.to_dict()
+    assert json.loads(json.dumps(plain))["function"] == "step"
+    forgotten = [name for name in Compile.__struct_fields__ if name not in plain]
+    assert not forgotten, f"Compile.to_dict() lacks {forgotten}"
+
+
+def test_every_field_of_a_compile_is_in_the_docs() -> None:
+    page = (ROOT / "docs" / "recording.md").read_text()
+    rows = [row.split("|")[1] for row in page.splitlines() if row.startswith("| `c.")]
+    named = set(re.findall(r"`c\.(\w+)", " ".join(rows)))
+    forgotten = [name for name in Compile.__struct_fields__ if name not in named]
+    assert not forgotten, f"the table of a compile's fields in docs/recording.md lacks {forgotten}"
 
 
 def test_a_real_compile_survives_a_file() -> None:

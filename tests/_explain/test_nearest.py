@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jitcount._explain.diff import differences, reach
+from jitcount._explain.diff import differences, distance
 from jitcount._explain.explain import causes_of
 from jitcount._explain.history import History
 from jitcount._observe.functions import Function
@@ -56,7 +56,7 @@ def test_the_causes_are_those_of_the_nearest_of_all_earlier_programs(
     neighbours = past.add(later)
     assert neighbours
     found = causes_of(later, neighbours)
-    distances = [reach(differences(one, later), one, later) for one in programs]
+    distances = [distance(differences(one, later), one, later) for one in programs]
     if all(map(any, distances)):
         chosen = [
             d

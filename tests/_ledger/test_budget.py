@@ -4,7 +4,7 @@ import jax
 import pytest
 
 from jitcount._ledger.budget import Budget, Sizes, read_budget, update_budget, write_budget
-from jitcount._ledger.files import FileError
+from jitcount._ledger.files import LedgerError
 
 
 def test_what_is_written_can_be_read(tmp_path: Path) -> None:
@@ -51,7 +51,7 @@ def test_a_file_that_cannot_be_used_is_refused_with_one_line(
 ) -> None:
     path = tmp_path / "budget.json"
     path.write_text(content)
-    with pytest.raises(FileError) as raised:
+    with pytest.raises(LedgerError) as raised:
         read_budget(path)
     assert str(raised.value).startswith(f"{path}: {message}")
     assert "\n" not in str(raised.value)
@@ -60,7 +60,7 @@ def test_a_file_that_cannot_be_used_is_refused_with_one_line(
 def test_a_file_that_is_not_text_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "budget.json"
     path.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(FileError, match="is not JSON"):
+    with pytest.raises(LedgerError, match="is not JSON"):
         read_budget(path)
 
 

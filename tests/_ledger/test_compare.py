@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from jitcount._ledger.compare import compare_ledgers
-from jitcount._ledger.files import FileError
+from jitcount._ledger.files import LedgerError
 from jitcount._ledger.findings import findings
 from jitcount._ledger.ledger import SCHEMA, CaseEntry, Ledger, Result, read_ledger, write_ledger
 from jitcount._numerics.arrays import Array, decode, encode
@@ -226,7 +226,7 @@ def test_a_file_that_cannot_be_used_is_refused_with_one_line(
     path = tmp_path / "a.json"
     write_ledger(path, ledger)
     path.write_bytes(damage(path.read_bytes()))
-    with pytest.raises(FileError) as raised:
+    with pytest.raises(LedgerError) as raised:
         read_ledger(path)
     assert str(raised.value).startswith(f"{path}: {message}")
     assert "\n" not in str(raised.value)

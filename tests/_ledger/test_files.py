@@ -9,7 +9,7 @@ import pytest
 
 from jitcount._ledger import files
 from jitcount._ledger.budget import write_budget
-from jitcount._ledger.files import FileError, require_replaceable, write_whole
+from jitcount._ledger.files import LedgerError, require_replaceable, write_whole
 from jitcount._ledger.ledger import KIND as LEDGER
 from jitcount._ledger.ledger import Ledger, read_ledger, write_ledger
 from tests.helpers import running
@@ -50,7 +50,7 @@ def test_a_write_that_fails_leaves_the_old_file(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", no_space)  # by now, most of it is there
-    with pytest.raises(FileError) as raised:
+    with pytest.raises(LedgerError) as raised:
         write_whole(path, b"new")
     assert str(raised.value) == f"{path}: cannot be written: No space left on device"
     assert path.read_bytes() == b"old"
@@ -61,10 +61,10 @@ def test_a_file_of_somebody_elses_is_not_replaced(tmp_path: Path) -> None:
     path = tmp_path / "package.json"
     require_replaceable(path, "jitcount ledger")  # nothing is there yet
     path.write_text('{"name": "web"}')
-    with pytest.raises(FileError) as raised:
+    with pytest.raises(LedgerError) as raised:
         require_replaceable(path, "jitcount ledger")
     assert str(raised.value) == f"{path}: is not a jitcount ledger; it is left as it is"
-    with pytest.raises(FileError, match="is a folder"):
+    with pytest.raises(LedgerError, match="is a folder"):
         require_replaceable(tmp_path, "jitcount ledger")
     path.write_text('{"kind": "jitcount ledger", "schema": 1}')
     require_replaceable(path, "jitcount ledger")
@@ -72,7 +72,7 @@ def test_a_file_of_somebody_elses_is_not_replaced(tmp_path: Path) -> None:
 
 def refusal(work: Callable[..., object], *arguments: object) -> str:
     """Why it cannot be done."""
-    with pytest.raises(FileError) as raised:
+    with pytest.raises(LedgerError) as raised:
         work(*arguments)
     return str(raised.value)
 
@@ -109,7 +109,7 @@ def test_no_link_can_be_planted_where_the_file_is_made(
     somebody_elses.write_bytes(b"kept")
     monkeypatch.setattr("secrets.token_hex", lambda _: "0" * 16)
     (tmp_path / ".jitcount-0000000000000000").symlink_to(somebody_elses)
-    with pytest.raises(FileError, match="cannot be written: File exists"):
+    with pytest.raises(LedgerError, match="cannot be written: File exists"):
         write_whole(tmp_path / "ledger.json", b"new")
     assert somebody_elses.read_bytes() == b"kept"
     assert not (tmp_path / "ledger.json").exists()
@@ -192,7 +192,7 @@ def test_a_folder_that_may_not_be_written_to_is_one_line_before_the_run(
     folder.mkdir()
     folder.chmod(mode)
     try:
-        with pytest.raises(FileError) as raised:
+        with pytest.raises(LedgerError) as raised:
             require_replaceable(folder / "ledger.json", LEDGER)
     finally:
         folder.chmod(0o700)
@@ -245,7 +245,7 @@ def test_what_came_to_be_somebody_elses_during_the_run_is_left_alone(
     path = tmp_path / "out.json"
     require_replaceable(path, LEDGER)
     path.write_text('{"loss": 0.1}')
-    with pytest.raises(FileError, match="is not a jitcount ledger; it is left as it is"):
+    with pytest.raises(LedgerError, match="is not a jitcount ledger; it is left as it is"):
         write_ledger(path, ledger)
     assert path.read_text() == '{"loss": 0.1}'
 
@@ -296,7 +296,7 @@ def test_a_lock_ends_with_its_process_and_nobody_waits_for_ever(
     with running("-c", HOLDING, str(path)) as holder:
         assert holder.stdout is not None
         holder.stdout.readline()
-        with pytest.raises(FileError) as raised, files.one_at_a_time(path):
+        with pytest.raises(LedgerError) as raised, files.one_at_a_time(path):
             pass
         assert str(raised.value) == f"{path}: is in use by another process, and was so for 0.1 s"
         holder.kill()

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from jitcount._ledger import files
 from jitcount._ledger.budget import read_budget, update_budget
 from jitcount._ledger.compare import compare_ledgers
-from jitcount._ledger.files import FileError
+from jitcount._ledger.files import LedgerError
 from jitcount._ledger.ledger import Ledger, read_ledger, write_ledger
 from jitcount._numerics.arrays import encode
 from jitcount._show.comparison_table import comparison_tables
@@ -118,7 +118,7 @@ def test_no_change_of_a_ledger_passes_in_silence_or_ends_in_a_traceback(
     path.write_text(json.dumps(changed), encoding="utf-8", errors="surrogatepass")
     try:
         mutated = read_ledger(path)
-    except FileError as error:
+    except LedgerError as error:
         assert "\n" not in str(error)  # noqa: PT017 (it need not be raised)
         return
     both = {"a": ledger, "b": mutated}
@@ -147,7 +147,7 @@ def test_no_broken_file_ends_in_a_traceback(
     path.write_bytes(content)
     try:
         read = read_ledger(path)
-    except FileError as error:
+    except LedgerError as error:
         assert "\n" not in str(error)  # noqa: PT017
     else:
         compare_ledgers({"a": ledger, "b": read})
@@ -177,7 +177,7 @@ def test_no_budget_is_damaged_by_an_update(
     path.write_bytes(before)
     try:
         change = update_budget(path, {"a.py::test_new": {"f": 1}}, lambda _: False)
-    except FileError as error:
+    except LedgerError as error:
         assert "\n" not in str(error)  # noqa: PT017 (it need not be raised)
         assert path.read_bytes() == before
         return

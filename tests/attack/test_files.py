@@ -11,7 +11,7 @@ from jitcount._cli.main import main
 from jitcount._ledger import files
 from jitcount._ledger.budget import Budget, Sizes, read_budget
 from jitcount._ledger.environment import environment
-from jitcount._ledger.files import FileError
+from jitcount._ledger.files import LedgerError
 from jitcount._ledger.ledger import Ledger
 from jitcount._observe.call_site import CallSite
 from jitcount._suite.case import run_case
@@ -113,7 +113,7 @@ def is_read(path: Path) -> bool:
     """Read a budget as the plugin does, and hold tests to it."""
     try:
         budget = read_budget(path)
-    except FileError as error:
+    except LedgerError as error:
         assert is_one_line_about(path, f"{error}\n"), error  # noqa: PT017 (it need not be raised)
         return False
     for test in (*TESTS, *budget.tests):

@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from jitcount._ledger.compare import compare
-from jitcount._ledger.files import FileError
+from jitcount._ledger.files import LedgerError
 from jitcount._show import markdown, terminal
 from jitcount._show.comparison_table import comparison_tables
 from jitcount._text import encode_safely
@@ -22,7 +22,7 @@ def main(asked: argparse.Namespace) -> int:
     """Compare them: 1 where they differ, 2 where one cannot be read."""
     try:
         compared = compare(*asked.ledgers)
-    except FileError as error:
+    except LedgerError as error:
         print(error, file=sys.stderr)  # noqa: T201
         return 2
     print(_shown(compared, asked))  # noqa: T201

@@ -11,7 +11,7 @@ from jitcount._explain.causes import Kind
 from jitcount._explain.explain import to_compile
 from jitcount._explain.summary import sentences
 from jitcount._ledger.environment import Environment, environment
-from jitcount._ledger.files import FileError, write_whole
+from jitcount._ledger.files import LedgerError, write_whole
 from jitcount._ledger.ledger import CaseEntry, Ledger, write_ledger
 from jitcount._profile.loops import keeper
 from jitcount._record.log import CompileLog
@@ -142,7 +142,7 @@ class Counting:
         try:
             where = self._where or environment()
             write_ledger(self._asked.ledger, Ledger(environment=where, cases=found))
-        except FileError as error:
+        except LedgerError as error:
             return str(error)
         except Exception as error:  # noqa: BLE001 (JAX is half imported, or no backend starts)
             return f"{self._asked.ledger}: cannot be written: {one_line(error)}"
@@ -153,7 +153,7 @@ class Counting:
         try:
             text = chrome_trace(self._log.compiles)
             write_whole(self._asked.profile_trace, text.encode())
-        except FileError as error:
+        except LedgerError as error:
             return str(error)
         return ""
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from jitcount._after_jax import after_import_of_jax
 from jitcount._cli import program
 from jitcount._ledger import files
-from jitcount._ledger.files import FileError, require_replaceable
+from jitcount._ledger.files import LedgerError, require_replaceable
 from jitcount._show.stderr import Beside
 from jitcount._targets.host import prefer_cpu
 from jitcount._targets.installed import require_installed
@@ -42,7 +42,7 @@ def main(asked: argparse.Namespace) -> int:
             _require_other_file(asked.profile_trace, asked.ledger)
         for target in [*asked.target, *filter(None, [asked.as_if])]:
             require_installed(parse(target))
-    except (FileError, ValueError, ImportError) as error:  # of a file, or of a target
+    except (LedgerError, ValueError, ImportError) as error:  # of a file, or of a target
         asked.parser.error(str(error))
     if asked.target or asked.as_if:
         prefer_cpu()
@@ -56,7 +56,7 @@ def main(asked: argparse.Namespace) -> int:
 def _require_other_file(trace: Path, ledger: Path | None) -> None:
     """Refuse a trace that would replace the ledger of the same run."""
     if ledger is not None and trace.resolve() == ledger.resolve():
-        raise FileError(f"{trace}: is to hold the ledger, too; give --profile-trace another file")
+        raise LedgerError(f"{trace}: is to hold the ledger, too; give --profile-trace another file")
 
 
 class _Run:

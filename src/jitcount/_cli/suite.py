@@ -11,7 +11,7 @@ import msgspec
 from jitcount._emulate.as_if import as_if_or_null
 from jitcount._ledger import ledger
 from jitcount._ledger.environment import environment
-from jitcount._ledger.files import FileError, require_replaceable
+from jitcount._ledger.files import LedgerError, require_replaceable
 from jitcount._ledger.findings import findings
 from jitcount._record.record import record
 from jitcount._show.parts import Note
@@ -21,7 +21,7 @@ from jitcount._show.terminal import has_colour, render
 from jitcount._suite.processes import join_the_others, run_in_processes
 from jitcount._suite.running import chosen, run_suite
 from jitcount._targets.host import prefer_cpu
-from jitcount._text import did_you_mean
+from jitcount._text import did_you_mean, one_line
 
 if TYPE_CHECKING:
     import argparse
@@ -46,9 +46,9 @@ def main(asked: argparse.Namespace) -> int:
             return run_in_processes(asked.processes, _arguments(asked))
         is_first = join_the_others()
         where = msgspec.structs.replace(environment(), as_if=asked.as_if)
-    except (FileError, ValueError, ImportError, RuntimeError) as error:
+    except (LedgerError, ValueError, ImportError, RuntimeError) as error:
         # ValueError, ImportError: a target; RuntimeError: a backend that does not start
-        asked.parser.error(" ".join(str(error).split()))
+        asked.parser.error(one_line(str(error)))
     print(render([Note(str(where))], stream=sys.stderr), file=sys.stderr)  # noqa: T201
     begin = time.perf_counter()
     with progress("suite", len(cases)) as step:
@@ -65,7 +65,7 @@ def main(asked: argparse.Namespace) -> int:
     if asked.ledger and is_first:
         try:
             ledger.write_ledger(asked.ledger, found)
-        except FileError as error:
+        except LedgerError as error:
             asked.parser.error(str(error))
     return 1 if wrong else 0
 

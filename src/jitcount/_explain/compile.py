@@ -1,8 +1,8 @@
-"""What is known of one compile."""
+"""`Compile`: all that is known of one compile, and how compiles are counted."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
@@ -13,6 +13,8 @@ from jitcount._profile.result import Line, Profile
 from jitcount._targets.result import OnTarget
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from jitcount._loops.result import Loop
 
 
@@ -88,7 +90,7 @@ class Compile(
 
     @property
     def total_s(self) -> float:
-        """Seconds of all three phases."""
+        """Seconds of all three phases: tracing, lowering and XLA."""
         return self.trace_s + self.lower_s + self.compile_s
 
     @property
@@ -107,7 +109,7 @@ class Compile(
         return f"{self.function}({', '.join(self.signature)})"
 
     def _repr_html_(self) -> str:
-        """What a notebook shows."""
+        """What a notebook shows of a compile."""
         # A room on the right: people look at what they have in hand.
         from jitcount._show import html  # noqa: PLC0415
         from jitcount._show.log_table import one_compile  # noqa: PLC0415
@@ -119,42 +121,51 @@ class Compile(
         because = [f"  because: {sentence}" for sentence in sentences(self.causes)]
         return [*because, *(f"  → {advice}" for advice in advice_of(self.causes))]
 
+    def to_dict(self) -> dict[str, Any]:
+        """All fields as plain data, as JSON has it; `on` and `profile` if they are not empty."""
+        facts: dict[str, Any] = {}
+        for name in self.__struct_fields__:
+            value = getattr(self, name)
+            if name == "causes":
+                facts[name] = [_cause_to_dict(cause) for cause in value]
+            elif name not in {"on", "profile"} or value:
+                plain = list(value) if isinstance(value, tuple) else value
+                facts[name] = msgspec.to_builtins(plain, enc_hook=str)
+            if name == "call_site":
+                facts |= {"file": value.file, "line": value.line}
+            elif name == "compile_s":
+                facts["total_s"] = self.total_s
+        return facts
 
-# --- A compile as plain data: texts, numbers, lists and dicts, for other tools --------------------
+
+def _cause_to_dict(cause: AnyCause) -> dict[str, str]:
+    facts = {name: str(getattr(cause, name)) for name in ("kind", "where", "before", "after")}
+    return facts | {"text": str(cause), "advice": cause.advice}
 
 
-def plain(compiled: Compile) -> dict[str, Any]:
-    """All that is known of a compile, as JSON can hold it; what tools sort by comes first."""
-    facts: dict[str, Any] = {
-        "function": compiled.function,
-        "signature": list(compiled.signature),
-        "platform": compiled.platform,
-        "call_site": str(compiled.call_site),
-        "file": compiled.call_site.file,
-        "line": compiled.call_site.line,
-        "via": str(compiled.via),
-        "eager": compiled.eager,
-        "from_disk": compiled.from_disk,
-        "started_at": compiled.started_at,
-        "trace_s": compiled.trace_s,
-        "lower_s": compiled.lower_s,
-        "compile_s": compiled.compile_s,
-        "total_s": compiled.total_s,
-        "fingerprint": compiled.fingerprint,
-        "operations": compiled.operations,
-        "causes": [
-            {
-                "kind": str(cause.kind),
-                "where": cause.where,
-                "before": cause.before,
-                "after": cause.after,
-                "text": str(cause),
-                "advice": cause.advice,
-            }
-            for cause in compiled.causes
-        ],
-    }
-    for name in ("on", "profile"):  # there only where they were asked for
-        if found := getattr(compiled, name):
-            facts[name] = msgspec.to_builtins(found, enc_hook=str)
-    return facts
+class Counted(Protocol):
+    """What `count_compiles` counts: a compile, in flight or written out."""
+
+    @property
+    def function(self) -> str:
+        """The name of the compiled function."""
+
+    @property
+    def eager(self) -> bool:
+        """Whether no jit of the user's is compiled."""
+
+    @property
+    def from_disk(self) -> bool:
+        """Whether it came from the persistent cache."""
+
+
+def count_compiles(compiles: Iterable[Counted], *, with_eager: bool = True) -> dict[str, int]:
+    """How often XLA compiled each function, in the order of their first compiles.
+
+    What came from the persistent cache is not counted.
+    """
+    counts: dict[str, int] = {}
+    for compiled in compiles:
+        if not compiled.from_disk and (with_eager or not compiled.eager):
+            counts[compiled.function] = counts.get(compiled.function, 0) + 1
+    return counts

@@ -1,4 +1,8 @@
-"""What differs between two programs of the same function, as causes."""
+"""What differs between two programs of the same function, as causes, and how far apart they are.
+
+`differences` goes from the function and what surrounds it to its arguments: how they are passed,
+their structure, and what stands at the places that both programs have.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +19,7 @@ from jitcount._explain.causes.arguments import (
     StaticValue,
 )
 from jitcount._explain.causes.arrays import NO_DEVICE, Dtype, OnDevice, Shape, Sharding, WeakType
-from jitcount._explain.causes.cause import Kind
+from jitcount._explain.causes.cause import Kind, Precedence
 from jitcount._explain.causes.functions import JitOption, NewFunction, Setting, Transform
 from jitcount._explain.causes.structure import (
     NOT_GIVEN,
@@ -41,9 +45,12 @@ if TYPE_CHECKING:
     from jitcount._observe.surroundings import Options, Settings, TokenisedDict
     from jitcount._observe.values import Placement
 
+# What stands at a place, as far as structure goes: a node, or the type of what is no node.
+_Structure: TypeAlias = Node | type | None
+
 
 def differences(earlier: Program, later: Program) -> list[AnyCause]:
-    """All that differs, and only that; empty for identical programs."""
+    """The causes that tell two programs apart: all that differs; empty for identical programs."""
     found: list[AnyCause] = []
     if earlier.function != later.function and earlier.function and later.function:
         found.append(_new_function(earlier.function, later.function))
@@ -62,8 +69,43 @@ def differences(earlier: Program, later: Program) -> list[AnyCause]:
     return found
 
 
+def distance(found: list[AnyCause], earlier: Program, later: Program) -> tuple[int, ...]:
+    """How far apart two programs are, to be compared: the differences of each level, then of all.
+
+    A static value that came with another structure counts like one that changed: that the structure
+    hides it makes the other program no nearer.
+
+    Args:
+        found: what differs between the two.
+        earlier: one program.
+        later: the other.
+    """
+    levels = [cause.precedence for cause in found]
+    if any(cause.kind == Kind.PYTREE for cause in found):
+        levels += [Precedence.STATIC] * _statics_that_came_with_structure(earlier, later)
+    return (*(levels.count(level) for level in Precedence if level < Precedence.ARRAY), len(found))
+
+
+# --- The function and its surroundings ------------------------------------------------------------
+
+
+def _new_function(old: Function, new: Function, operation: str = "") -> NewFunction:
+    """The cause that a line of source made another function object."""
+    around = new.around if old.inner_token == new.inner_token else ""
+    return NewFunction(
+        where=new.place or new.name,
+        before=f"object {old.token}",
+        after=f"object {new.token}",
+        name=new.name,
+        form=new.kind,
+        around=around,
+        is_librarys=new.is_librarys and not around,
+        operation=operation,
+    )
+
+
 def _transformed(earlier: Program, later: Program) -> Transform | None:
-    """The same transformation, done in another way."""
+    """The cause that a transformation is done in another way; None where it is the same."""
     sides = [f"under {side.transform} {side.over}".rstrip() for side in (earlier, later)]
     if earlier.over != later.over:
         return Transform(later.name, *sides)
@@ -80,7 +122,7 @@ def _arrays(count: int) -> str:
 
 
 def _surroundings(earlier: Program, later: Program) -> tuple[str, str]:
-    """What JAX's own settings say of where a function is called."""
+    """Where the two programs are called, as far as JAX's own settings tell."""
     outside, inside = "outside of grad and vmap", "inside of grad or vmap"
     is_inside = any(
         later.settings.by_name.get(name) != "None" and later.settings.by_name.get(name) != old
@@ -88,64 +130,6 @@ def _surroundings(earlier: Program, later: Program) -> tuple[str, str]:
         if name in earlier.settings.of_jaxs_own
     )
     return (outside, inside) if is_inside else (inside, outside)
-
-
-# What reaches farthest, first; arrays come last. `history` weighs in the same order.
-_REACH = (
-    (Kind.NEW_FUNCTION,),
-    (Kind.TRANSFORM,),
-    (Kind.STATIC_ARGUMENT,),
-    (Kind.JIT_OPTIONS,),
-    (Kind.CONFIG,),
-    (Kind.PYTREE, Kind.CALL_CONVENTION),
-)
-
-
-def reach(found: list[AnyCause], earlier: Program, later: Program) -> tuple[int, ...]:
-    """How much differs, to be compared: by what reaches farthest, then by how much it is.
-
-    A static value that came with another structure counts like one that changed: that the structure
-    hides it makes the other program no nearer.
-    """
-    kinds = [cause.kind for cause in found]
-    if any(cause.kind == Kind.PYTREE for cause in found):
-        kinds += [Kind.STATIC_ARGUMENT] * came_with_structure(earlier, later)
-    return (*(sum(map(kinds.count, alike)) for alike in _REACH), len(found))
-
-
-def _arguments(earlier: Program, later: Program) -> Iterator[AnyCause]:
-    if earlier.transform and earlier.function is None and earlier.places != later.places:
-        return
-    before, after = earlier.by_place, later.by_place
-    if earlier.keywords != later.keywords:
-        yield from _conventions(earlier, later)
-    restructured = Restructured(before, after)
-    yield from restructured.causes()
-    for place, new in after.items():
-        old = before.get(place)
-        if old != new and not restructured.covers(place):
-            if isinstance(old, Leaf) and isinstance(new, Leaf):
-                yield from _leaf(place, old, new)
-            elif isinstance(old, Static) and isinstance(new, Static):
-                yield from _static(place, old, new)
-
-
-# --- The function and its surroundings ------------------------------------------------------------
-
-
-def _new_function(old: Function, new: Function, operation: str = "") -> NewFunction:
-    """A line of source that made another function object."""
-    around = new.around if old.inner_token == new.inner_token else ""
-    return NewFunction(
-        where=new.place or new.name,
-        before=f"object {old.token}",
-        after=f"object {new.token}",
-        name=new.name,
-        form=new.kind,
-        around=around,
-        is_librarys=new.is_librarys and not around,
-        operation=operation,
-    )
 
 
 def _options(before: Options, after: Options) -> Iterator[JitOption]:
@@ -166,7 +150,7 @@ def _settings(before: Settings, after: Settings) -> Iterator[Setting]:
 
 
 def _pairs(before: TokenisedDict, after: TokenisedDict) -> Iterator[tuple[str, str, str]]:
-    """Names, old and new texts of what differs."""
+    """The name, the old and the new text of each option or setting that differs."""
     if before == after:
         return
     for name, text in after.by_name.items():
@@ -175,6 +159,24 @@ def _pairs(before: TokenisedDict, after: TokenisedDict) -> Iterator[tuple[str, s
 
 
 # --- The arguments --------------------------------------------------------------------------------
+
+
+def _arguments(earlier: Program, later: Program) -> Iterator[AnyCause]:
+    """What differs in the arguments: how they are passed, their structure, their values."""
+    if earlier.transform and earlier.function is None and earlier.places != later.places:
+        return
+    before, after = earlier.by_place, later.by_place
+    if earlier.keywords != later.keywords:
+        yield from _conventions(earlier, later)
+    restructured = Restructured(before, after)
+    yield from restructured.causes()
+    for place, new in after.items():
+        old = before.get(place)
+        if old != new and not restructured.covers(place):
+            if isinstance(old, Leaf) and isinstance(new, Leaf):
+                yield from _leaf(place, old, new)
+            elif isinstance(old, Static) and isinstance(new, Static):
+                yield from _static(place, old, new)
 
 
 def _conventions(earlier: Program, later: Program) -> Iterator[CallConvention]:
@@ -203,11 +205,11 @@ def _moved(place: str, old: Placement | None, new: Placement | None) -> OnDevice
 
 
 def _static(place: str, old: Static, new: Static) -> Iterator[AnyCause]:
-    """What differs in a static argument: a field of it, if that can be told."""
+    """What differs in a static argument: a field of it, where one can be named."""
     is_same_type = old.type_name == new.type_name
     if is_same_type and new.form == "object":
         yield NoEquality(place, old.text, new.text, new.type_name)
-    elif is_same_type and (changed := changed_parts(old, new)):
+    elif is_same_type and (changed := _changed_parts(old, new)):
         for before, after in changed:
             where = place + after.path
             if after.form == "function":
@@ -221,7 +223,7 @@ def _static(place: str, old: Static, new: Static) -> Iterator[AnyCause]:
 
 
 def _parameters(earlier: Program, later: Program) -> Iterator[Parameter | NewFunction]:
-    """Of an operation outside of jit, what is compiled in: told where its operands are the same."""
+    """What differs in the parameters of an operation outside of jit, which are compiled in."""
     before = earlier.by_place
     for place, new in later.by_place.items():
         old = before.get(place)
@@ -233,16 +235,7 @@ def _parameters(earlier: Program, later: Program) -> Iterator[Parameter | NewFun
             yield Parameter(place, old.value.text, new.value.text)
 
 
-# --- What differs in the structure of the arguments: keys, lengths, containers, None --------------
-
-
-if TYPE_CHECKING:
-    Cause: TypeAlias = (
-        Keys | Length | StaticPart | StaticField | StaticObject | Optional | Container
-    )
-
-# What stands at a place, as far as structure goes: a node, or the type of what is no node.
-_Shape: TypeAlias = Node | type | None
+# --- The structure of the arguments: keys, lengths, containers, None ------------------------------
 
 
 class Restructured:
@@ -265,14 +258,14 @@ class Restructured:
             return False  # it can have a change of its own
         return any(place.startswith((f"{changed}[", f"{changed}.")) for changed in self.places)
 
-    def causes(self) -> Iterator[Cause]:
-        """A cause for each place."""
+    def causes(self) -> Iterator[AnyCause]:
+        """What changed at each of the places."""
         for place in self.places:
             old, new = (side.get(place) for side in self.sides)
-            yield from _causes(place, old, new)
+            yield from _restructured(place, old, new)
 
 
-def _structure(values: Mapping[str, Value]) -> dict[str, _Shape]:
+def _structure(values: Mapping[str, Value]) -> dict[str, _Structure]:
     return {
         place: value if isinstance(value, Node) else type(value)
         for place, value in values.items()
@@ -280,8 +273,8 @@ def _structure(values: Mapping[str, Value]) -> dict[str, _Shape]:
     }
 
 
-def _causes(place: str, old: _Shape, new: _Shape) -> Iterator[Cause]:
-    texts = _text(old), _text(new)
+def _restructured(place: str, old: _Structure, new: _Structure) -> Iterator[AnyCause]:
+    texts = _structure_text(old), _structure_text(new)
     if old is None or new is None:
         yield Optional(place, *texts)
         return
@@ -298,11 +291,11 @@ def _causes(place: str, old: _Shape, new: _Shape) -> Iterator[Cause]:
         yield from _static_fields(place, old.static, new)
 
 
-def _static_fields(place: str, old: Static | None, node: Node) -> Iterator[Cause]:
-    """What differs in what a node keeps beside its children, field by field if that can be told."""
+def _static_fields(place: str, old: Static | None, node: Node) -> Iterator[AnyCause]:
+    """What differs in what a node keeps beside its children, field by field where it has some."""
     new = node.static
     by_field: dict[str, list[tuple[Part, Part]]] = {}
-    for before, after in changed_parts(old, new) if old and new else ():
+    for before, after in _changed_parts(old, new) if old and new else ():
         by_field.setdefault(_first_field(after.path), []).append((before, after))
     for name, changed in by_field.items():
         if len(changed) > 1 and {after.form for _, after in changed} <= {"function", "object"}:
@@ -324,27 +317,27 @@ def _first_field(path: str) -> str:
     return path[: min(ends, default=len(path))]
 
 
-def changed_parts(old: Static, new: Static) -> list[tuple[Part, Part]]:
+def _changed_parts(old: Static, new: Static) -> list[tuple[Part, Part]]:
     """The fields that two static values both have, and that differ."""
     before = {part.path: part for part in old.parts}
     pairs = [(before[part.path], part) for part in new.parts if part.path in before]
     return [(one, other) for one, other in pairs if one.token != other.token]
 
 
-def came_with_structure(earlier: Program, later: Program) -> int:
-    """How many static values stand where there was none, or one of another kind of node."""
+def _statics_that_came_with_structure(earlier: Program, later: Program) -> int:
+    """How many static values stand where the earlier program has none, or one of another node."""
     before, after = earlier.by_place, later.by_place.items()
     return sum(_holder(value) not in {None, _holder(before.get(place))} for place, value in after)
 
 
 def _holder(value: Value | None) -> str | None:
-    """What holds a static value: a node of a type, or the place itself."""
+    """The type of the node that holds a static value; "" for the place itself, None for none."""
     if isinstance(value, Node) and value.static is not None:
         return value.type_name
     return "" if isinstance(value, Static) else None
 
 
-def _text(side: _Shape) -> str:
+def _structure_text(side: _Structure) -> str:
     if side is None:
         return NOT_GIVEN
     if not isinstance(side, Node):

@@ -7,7 +7,7 @@ out here, when a log or a guard asks for it.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from jitcount._explain.causes.functions import (
     CachesCleared,
@@ -17,8 +17,8 @@ from jitcount._explain.causes.functions import (
     Unknown,
 )
 from jitcount._explain.compile import Compile
-from jitcount._explain.diff import differences, reach
-from jitcount._explain.redact import is_redaction_requested, redacted
+from jitcount._explain.diff import differences, distance
+from jitcount._explain.redact import is_redaction_requested
 from jitcount._observe.values import signature_of
 
 if TYPE_CHECKING:
@@ -30,38 +30,34 @@ if TYPE_CHECKING:
 
 _logger = logging.getLogger("jitcount")
 
+_FIELDS = frozenset(Compile.__struct_fields__)
+
 
 def to_compile(
     seen: InFlightCompile, on: dict[str, OnTarget] | None = None, *, redact: bool = False
 ) -> Compile:
-    """Write out what was seen, with what the compilers of some targets say of it.
+    """Write out a compile that was seen, with its causes; fields of the same name are copied.
 
     Args:
-        seen: a compile.
-        on: by target, what its compiler says.
-        redact: leave out the user's values, as where the environment asks for it.
+        seen: the compile.
+        on: by target, what its compiler says of the program.
+        redact: leave out the user's values, as if the environment asked for it.
     """
     causes = _causes(seen)
     if redact or is_redaction_requested():
-        causes = tuple(map(redacted, causes))
-    return Compile(
-        function=seen.function,
-        signature=signature_of(seen.avals or ()),
-        platform=seen.platform,
-        call_site=seen.sites.user,
-        via=seen.sites.via,
-        eager=seen.eager,
-        from_disk=seen.from_disk,
-        started_at=seen.started_at,
-        trace_s=seen.trace_s,
-        lower_s=seen.lower_s,
-        compile_s=seen.compile_s,
-        fingerprint=seen.measure.fingerprint if seen.measure else "",
-        operations=seen.measure.operations if seen.measure else 0,
-        causes=causes,
-        on={} if on is None else on,
-        profile=_profile(seen),
-    )
+        causes = tuple(cause.redacted() for cause in causes)
+    written: dict[str, Any] = {
+        "signature": signature_of(seen.avals or ()),
+        "call_site": seen.sites.user,
+        "via": seen.sites.via,
+        "fingerprint": seen.measure.fingerprint if seen.measure else "",
+        "operations": seen.measure.operations if seen.measure else 0,
+        "causes": causes,
+        "on": {} if on is None else on,
+        "profile": _profile(seen),
+    }
+    copied = {name: getattr(seen, name) for name in _FIELDS - written.keys()}
+    return Compile(**copied, **written)
 
 
 def _profile(seen: InFlightCompile) -> Profile | None:
@@ -98,26 +94,28 @@ def _causes(seen: InFlightCompile) -> tuple[AnyCause, ...]:
 def causes_of(
     program: Program, earlier: tuple[Program, ...], *, is_traced_anew: bool = False
 ) -> tuple[AnyCause, ...]:
-    """All that differs from the nearest of some earlier programs."""
+    """The causes of a compile: all that differs from the nearest of some earlier programs."""
     if not earlier:
         return (FirstCall(program.name, program.transform),)
     if program.function is None:  # an operation: one with as many operands is nearer than any other
         earlier = tuple(one for one in earlier if one.places == program.places) or earlier
     pairs = [(differences(candidate, program), candidate) for candidate in earlier]
-    nearest, _ = min(pairs, key=lambda pair: reach(pair[0], pair[1], program))
+    nearest, _ = min(pairs, key=lambda pair: distance(pair[0], pair[1], program))
     if nearest:
         return tuple(nearest)
     prints = {candidate.fingerprint for found, candidate in pairs if not found}
-    return (_unseen(program, prints, is_traced_anew=is_traced_anew),)
+    return (_cause_of_invisible_difference(program, prints, is_traced_anew=is_traced_anew),)
 
 
-def _unseen(program: Program, prints: set[str], *, is_traced_anew: bool) -> AnyCause:
-    """The cause where nothing that can be seen of a call differs from earlier ones.
+def _cause_of_invisible_difference(
+    program: Program, prints: set[str], *, is_traced_anew: bool
+) -> AnyCause:
+    """The cause of a compile whose call looks the same as those of earlier programs.
 
     Args:
         program: what was compiled.
-        prints: the fingerprints of those earlier ones.
-        is_traced_anew: JAX holds another jaxpr of the same.
+        prints: the fingerprints of those earlier programs.
+        is_traced_anew: JAX holds another jaxpr of the same program.
     """
     under = f"under {program.transform}"
     if program.fingerprint and "" not in prints and program.fingerprint not in prints:

@@ -4,7 +4,7 @@ Programs are kept as descriptions, in rows of numbers that are compared all at o
 nearest among thousands takes microseconds. The history is bounded, in programs and in numbers: what
 comes first goes first.
 
-The nearest is the one that differs least in what reaches farthest: the function, how it is
+The nearest program differs least in what comes first in `Precedence`: the function, how it is
 transformed, then static arguments, the jit's options, settings, the arguments' structure, and only
 then arrays. A function that was compiled before is compared with itself, however many of its arrays
 have changed.
@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from jitcount._explain.causes.cause import Precedence
 from jitcount._observe.program import HEAD
 from jitcount._observe.statics import Static
 from jitcount._observe.trees import Node
@@ -43,18 +44,30 @@ _EQUALS = 4
 
 _BITS = 64  # of each number in a program's key
 
-# How far a difference reaches: each more than all differences of the next kind together.
-_LEAF = 1
-_STRUCTURE = 2**20
-_SETTINGS = 2**36
-_OPTIONS = 2**37
-_STATIC = 2**38
-_TRANSFORM = 2**57
-_FUNCTION = 2**58
+# How many differences of a level one program can have, as a power of two: it has one function, one
+# set of options and of settings, but many static arguments, nodes and arrays.
+_ROOM = {
+    Precedence.ARRAY: 20,
+    Precedence.STRUCTURE: 16,
+    Precedence.SETTINGS: 1,
+    Precedence.OPTIONS: 1,
+    Precedence.STATIC: 19,
+    Precedence.TRANSFORM: 1,
+}
+
+WEIGHTS = {
+    level: 2 ** sum(room for below, room in _ROOM.items() if below > level)
+    for level in Precedence
+    if level != Precedence.NO_DIFFERENCE
+}
+"""The weight of one difference: more than all differences of the levels below it together."""
+
+_FUNCTION, _TRANSFORM, _STATIC, _OPTIONS, _SETTINGS, _STRUCTURE, _LEAF = WEIGHTS.values()
 _WEIGHTS_OF_HEAD = (_FUNCTION, _TRANSFORM, _OPTIONS, _SETTINGS, _STRUCTURE)
 
 
 def _weight(value: Value) -> int:
+    """The weight of a difference at one place of the arguments."""
     if isinstance(value, Static) or (isinstance(value, Node) and value.static is not None):
         return _STATIC
     return _STRUCTURE if isinstance(value, Node) else _LEAF
@@ -74,7 +87,7 @@ class _Layout:
     """The latest program with these numbers."""
 
     first: int = 0
-    """The column of the oldest program that is still there."""
+    """The column of the oldest program that is still kept."""
 
     filled: int = 0
     """How many programs have their column."""
@@ -105,9 +118,9 @@ class _Layout:
         return dropped
 
     def hardly_different(self, program: Program) -> Program | None:
-        """One of the same places that is identical, or the latest, if it differs in one thing.
+        """The program with the same places that is identical, or the latest, if little differs.
 
-        No other one can be nearer, nor can one of another layout.
+        No other program can be nearer, whatever its layout.
         """
         identical = self.latest.get(program.key)
         if identical is not None:
@@ -174,7 +187,7 @@ class _Group:
 
 
 class History:
-    """The programs that were compiled, as far back as there is room.
+    """The programs that this process compiled; the oldest are dropped to stay within bounds.
 
     A garbage collection in here may run a finalizer that compiles, in the same thread: its program
     waits until the work that it interrupts is done, and has no neighbours.

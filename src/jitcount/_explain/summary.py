@@ -1,7 +1,8 @@
-"""Many causes in few sentences: what is one event to a reader is said once.
+"""Many causes in few sentences, and what is worth fixing first.
 
-A batch that is shorter in three arrays has three causes and is one event. A function that was
-compiled for three hundred lengths has as many causes, and one sentence says them all.
+What is one event to a reader is said once. A batch that is shorter in three arrays has three causes
+and is one event. A function that was compiled for three hundred lengths has as many causes, and one
+sentence says them all.
 """
 
 from __future__ import annotations
@@ -24,29 +25,42 @@ if TYPE_CHECKING:
     from jitcount._explain.causes import Cause
     from jitcount._explain.compile import Compile
 
-# Places and values that are written out; more are counted.
+# So many places and values are written out; more are counted.
 _MOST_PLACES = 4
 _MOST_VALUES = 4
 
+# So many operations outside of jit at one line are worth a jit.
+_MANY_OPERATIONS = 5
+
+
+# --- The causes of one compile --------------------------------------------------------------------
+
 
 def events(causes: Iterable[Cause]) -> list[tuple[Cause, tuple[str, ...]]]:
-    """The causes of a compile, each event once, with all places that it happened at."""
+    """The causes of a compile, each event once, with all the places at which it happened."""
     found: dict[Any, tuple[Cause, list[str]]] = {}
     for cause in causes:
-        _, places = found.setdefault(_what(cause), (cause, []))
+        _, places = found.setdefault(_event(cause), (cause, []))
         if cause.where not in places:
             places.append(cause.where)
     return [(cause, tuple(places)) for cause, places in found.values()]
 
 
-def _what(cause: Cause) -> Any:
-    """What happened, wherever it did."""
-    if isinstance(cause, Shape) and len(cause.axes) == 1:
-        (axis,) = cause.axes
-        return Shape, axis, cause.old.shape[axis], cause.new.shape[axis]
+def _event(cause: Cause) -> Any:
+    """What happened, whatever the place: equal for causes that are one event."""
+    if (axis := _one_axis(cause)) is not None:
+        return Shape, *axis
     fields: dict[str, Any] = msgspec.structs.asdict(cause)
     del fields["where"]
     return type(cause), *fields.values()
+
+
+def _one_axis(cause: Cause) -> tuple[Any, ...] | None:
+    """The axis that changed, its old and its new length; None unless it is exactly one."""
+    if not isinstance(cause, Shape) or len(cause.axes) != 1:
+        return None
+    (axis,) = cause.axes
+    return axis, cause.old.shape[axis], cause.new.shape[axis]
 
 
 def sentences(causes: Iterable[Cause]) -> list[str]:
@@ -57,9 +71,8 @@ def sentences(causes: Iterable[Cause]) -> list[str]:
 def _sentence(cause: Cause, places: tuple[str, ...], between: str = ": ") -> str:
     if len(places) == 1:
         return cause.brief(between)
-    if isinstance(cause, Shape) and len(cause.axes) == 1:
-        (axis,) = cause.axes
-        return f"axis {axis} of {_together(places, between + cause.changed[1])}"
+    if (axis := _one_axis(cause)) is not None:
+        return f"axis {axis[0]} of {_together(places, between + cause.changed[1])}"
     return msgspec.structs.replace(cause, where=_list(places)).brief(between)
 
 
@@ -75,7 +88,7 @@ def advice_of(causes: Iterable[Cause]) -> list[str]:
 
 
 def _together(places: tuple[str, ...], what: str) -> str:
-    """Several places and what happened to them: ``batch: 32 → 7 (x, y, mask)``."""
+    """Several places and what happened at them: ``batch: 32 → 7 (x, y, mask)``."""
     root, *others = {argument_in(place) for place in places}
     if others or len(places) == 1:
         return f"{_list(places)}{what}"
@@ -83,7 +96,7 @@ def _together(places: tuple[str, ...], what: str) -> str:
 
 
 def _short(place: str, root: str) -> str:
-    """What is left of a place without its argument: ``x`` of ``batch['x']``."""
+    """A place without its argument: ``x`` for ``batch['x']``."""
     rest = place.removeprefix(root)
     key = re.fullmatch(r"\['([^']*)'\]|\.(\w+)", rest)
     return next(filter(None, key.groups())) if key else rest
@@ -93,6 +106,9 @@ def _list(places: Sequence[str]) -> str:
     if len(places) <= _MOST_PLACES:
         return ", ".join(places)
     return f"{', '.join(places[: _MOST_PLACES - 1])} and {len(places) - _MOST_PLACES + 1} more"
+
+
+# --- The causes of many compiles ------------------------------------------------------------------
 
 
 def sentences_of_many(compiles: Sequence[Sequence[Cause]]) -> list[str]:
@@ -114,11 +130,10 @@ def sentences_of_many(compiles: Sequence[Sequence[Cause]]) -> list[str]:
 
 
 def _taken(cause: Cause, places: tuple[str, ...]) -> tuple[str, list[Any]]:
-    """What took other values, and which; a sentence and none where that cannot be summed up."""
-    if isinstance(cause, Shape) and len(cause.axes) == 1:
-        (axis,) = cause.axes
-        lengths = [cause.old.shape[axis], cause.new.shape[axis]]
-        return f"axis {axis} of {_together(places, '')}", lengths
+    """What took other values, and which; a sentence and no values if it cannot be summed up."""
+    if (axis := _one_axis(cause)) is not None:
+        number, *lengths = axis
+        return f"axis {number} of {_together(places, '')}", lengths
     if isinstance(cause, StaticValue) and cause.after != REDACTED:
         return f"static argument {_list(places)}", [cause.before, cause.after]
     return _sentence(cause, places), []
@@ -133,22 +148,18 @@ def _said(name: str, count: int, values: list[Any]) -> str:
     return f"{name}: {ordered[0]} … {ordered[-1]}, {len(ordered)} of them"
 
 
-# --- What is worth fixing first: recompiles of a function at a line, and lines outside of any j
-
-
-# So many operations at one line are worth a jit.
-_MANY_OPERATIONS = 5
+# --- What is worth fixing first -------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Hotspot:
-    """Compiles that one line of the user's has needed."""
+    """Compiles that one line of the user's has needed, and could do without."""
 
     what: str
-    """What was compiled: a function, or so many operations."""
+    """What was compiled: the name of a function, or a number of operations."""
 
     is_eager: bool
-    """Operations outside of any jit."""
+    """Whether they are operations outside of any jit."""
 
     call_site: str
     count: int
@@ -161,62 +172,56 @@ class Hotspot:
 
 
 def hotspots(compiles: Iterable[Compile]) -> list[Hotspot]:
-    """All that is worth a look, the costliest first."""
+    """The lines that are worth fixing, the most expensive first."""
     made = [compiled for compiled in compiles if not compiled.from_disk]
     found = [*_recompiles(made), *_operations(made)]
     return sorted(found, key=lambda hotspot: -hotspot.seconds)
 
 
 def is_first(compiled: Compile) -> bool:
-    """Whether it is no recompile."""
+    """Whether a compile is a first call, and no recompile."""
     return all(cause.kind == Kind.FIRST_CALL for cause in compiled.causes)
 
 
 def _recompiles(compiles: Sequence[Compile]) -> list[Hotspot]:
-    """The recompiles of each of the user's functions at each line."""
+    """A hotspot for each of the user's functions and each line that recompiles it."""
     groups: dict[tuple[str, str], list[Compile]] = {}
     for compiled in compiles:
         if not compiled.eager and not is_first(compiled):
             groups.setdefault((compiled.function, compiled.call_site), []).append(compiled)
-    return [
-        Hotspot(
-            what=function,
-            is_eager=False,
-            call_site=call_site,
-            count=len(group),
-            seconds=sum(compiled.total_s for compiled in group),
-            causes=tuple(sentences_of_many([compiled.causes for compiled in group])),
-            advice=_most_frequent_advice(group),
-        )
-        for (function, call_site), group in groups.items()
-    ]
-
-
-def _most_frequent_advice(group: Sequence[Compile]) -> str:
-    given = [advice for compiled in group for advice in advice_of(compiled.causes)]
-    return max(given, key=given.count, default="")
+    found = []
+    for (function, _), group in groups.items():
+        causes = sentences_of_many([compiled.causes for compiled in group])
+        advice = [advice for compiled in group for advice in advice_of(compiled.causes)]
+        found.append(_hotspot(group, function, causes, max(advice, key=advice.count, default="")))
+    return found
 
 
 def _operations(compiles: Sequence[Compile]) -> list[Hotspot]:
-    """Lines that are made of operations outside of any jit, each compiled by itself."""
+    """A hotspot for each line with operations outside of any jit, each compiled by itself."""
     groups: dict[str, list[Compile]] = {}
     for compiled in compiles:
         if compiled.eager:
             groups.setdefault(compiled.call_site, []).append(compiled)
     found = []
-    for call_site, group in groups.items():
+    for group in groups.values():
         again = [compiled.causes for compiled in group if not is_first(compiled)]
         are_many = len(group) >= _MANY_OPERATIONS
         if again or are_many:
-            hotspot = Hotspot(
-                what=f"{len(group)} operations were compiled one by one",
-                is_eager=True,
-                call_site=call_site,
-                count=len(group),
-                seconds=sum(compiled.total_s for compiled in group),
-                # Of many, what changed does not help: all of them together are the matter.
-                causes=() if are_many else tuple(sentences_of_many(again)),
-                advice="call it under jax.jit",
-            )
-            found.append(hotspot)
+            what = f"{len(group)} operations were compiled one by one"
+            # Of many, what changed does not help: all of them together are the matter.
+            causes = [] if are_many else sentences_of_many(again)
+            found.append(_hotspot(group, what, causes, "call it under jax.jit"))
     return found
+
+
+def _hotspot(group: Sequence[Compile], what: str, causes: list[str], advice: str) -> Hotspot:
+    return Hotspot(
+        what=what,
+        is_eager=group[0].eager,
+        call_site=group[0].call_site,
+        count=len(group),
+        seconds=sum(compiled.total_s for compiled in group),
+        causes=tuple(causes),
+        advice=advice,
+    )

@@ -1,1 +1,1 @@
-"""What a run found, and where: the environment that figures belong to."""
+"""What a run found and where: ledgers, their comparison, and budgets."""

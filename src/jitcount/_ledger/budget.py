@@ -1,7 +1,9 @@
-"""The committed budget: how often each test may compile each function, and how much.
+"""The committed budget: how often each test may compile each function, and how large it may be.
 
-A small file, sorted, one line a function, made to be read in a diff. The operations of programs are
-in it where a project asks for them; one without them is as it was before there were any.
+A small file, sorted, one line a function, made to be read in a diff. It holds the operations of
+programs where a project asks for them. They are the same in every run, but another release of JAX
+or another platform lowers the same program to other operations: a budget's are of one of each.
+What only reads a budget needs neither JAX nor NumPy.
 """
 
 from __future__ import annotations
@@ -30,6 +32,39 @@ SCHEMA: Final = 1
 WITH_SIZES: Final = 2
 """The schema of a budget that holds operations, which an older jitcount does not know."""
 
+Counts = dict[str, Annotated[int, msgspec.Meta(ge=0)]]
+"""By function, how often it was compiled, or may be."""
+
+Operations = Counts
+"""By function, the operations of its largest program."""
+
+
+class Sizes(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """By test, how many operations the largest program of each function has."""
+
+    platform: str
+    tests: dict[str, Operations]
+
+    def grown(self, test: str, found: Mapping[str, int]) -> dict[str, tuple[int, int]]:
+        """Of a test, the functions whose program is larger now: what it had, and what it has.
+
+        >>> Sizes(platform="cpu", tests={"test": {"step": 3}}).grown("test", {"step": 5, "new": 1})
+        {'step': (3, 5)}
+        """
+        return {
+            name: (before, now) for name, before, now in self._both(test, found) if now > before
+        }
+
+    def shrunk(self, test: str, found: Mapping[str, int]) -> dict[str, tuple[int, int]]:
+        """Of a test, the functions whose program is smaller now: what it had, and what it has."""
+        return {
+            name: (before, now) for name, before, now in self._both(test, found) if now < before
+        }
+
+    def _both(self, test: str, found: Mapping[str, int]) -> list[tuple[str, int, int]]:
+        held = self.tests.get(test, {})
+        return [(name, held[name], now) for name, now in found.items() if name in held]
+
 
 class Budget(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What the tests of a project may compile, by test and by function."""
@@ -37,15 +72,15 @@ class Budget(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     kind: Literal["jitcount budget"] = KIND
     schema: Literal[1, 2] = SCHEMA
     jax: str
-    """The JAX release that it was made with, all of it; the earlier one, where only a part was."""
+    """The JAX release that all of it was made with; the earlier one, if only a part was."""
 
     tests: dict[str, Counts]
     operations: Sizes | msgspec.UnsetType = msgspec.UNSET
-    """With ``compile_budget_operations``, those of the same release."""
+    """The operations of that release, with ``compile_budget_operations``."""
 
     @property
     def sizes(self) -> Sizes | None:
-        """The operations, where it holds some."""
+        """The operations; None where the budget holds none."""
         return None if self.operations is msgspec.UNSET else self.operations
 
     def surplus(self, test: str, found: Counts) -> Counts:
@@ -74,7 +109,7 @@ def read_budget(path: Path) -> Budget:
 def write_budget(
     path: Path, tests: Mapping[str, Counts], jax: str = "", sizes: Sizes | None = None
 ) -> None:
-    """Write a budget, by default one of this JAX; tests that compile nothing are left out."""
+    """Write a budget, by default of this JAX; tests that compile nothing are left out."""
     require_replaceable(path, KIND)
     budget = Budget(jax=jax or _release(), tests=_sorted(tests))
     if sizes is not None and (held := _sorted(sizes.tests)):
@@ -93,6 +128,21 @@ def _release() -> str:
     return jax.__version__
 
 
+def largest(compiles: Iterable[Compile], *, with_eager: bool = True) -> dict[str, Compile]:
+    """By function, the compile with the most operations; what came from disk does not count."""
+    found: dict[str, Compile] = {}
+    for compiled in compiles:
+        if compiled.from_disk or not compiled.operations or (compiled.eager and not with_eager):
+            continue
+        other = found.get(compiled.function)
+        if other is None or compiled.operations > other.operations:
+            found[compiled.function] = compiled
+    return found
+
+
+# --- Changes --------------------------------------------------------------------------------------
+
+
 class Change(msgspec.Struct, frozen=True):
     r"""What a run changes in a budget.
 
@@ -108,7 +158,7 @@ class Change(msgspec.Struct, frozen=True):
     sizes_before: Sizes | None = None
     sizes_after: Sizes | None = None
     note: str = ""
-    """What could not be changed, and why."""
+    """What could not be changed, and why; empty if all could."""
 
     def __str__(self) -> str:
         """How many tests come, go and change."""
@@ -154,16 +204,16 @@ def update_budget(
     sizes: Sizes | None = None,
     is_written: bool = True,
 ) -> Change:
-    """Put what a run has measured into a budget, and take out tests that are no longer there.
+    """Put what a run has measured into a budget, and take out tests that no longer exist.
 
     What another run puts in meanwhile is not lost.
 
     Args:
-        path: the budget; where it is not there, it is made.
+        path: the budget's file; it is made if it does not exist.
         measured: by test, what it compiled, if it ran to its end.
-        is_gone: whether a test of the budget is no longer there.
-        sizes: the operations of these tests, where they are to be held.
-        is_written: else it is only said what would change.
+        is_gone: whether a test of the budget no longer exists.
+        sizes: the operations of these tests, if the budget is to hold them.
+        is_written: False to return what would change, and write nothing.
     """
     if not is_written:
         return _merged(path, measured, is_gone, sizes)[0]
@@ -179,7 +229,7 @@ def _merged(
     is_gone: Callable[[str], bool],
     sizes: Sizes | None,
 ) -> tuple[Change, str]:
-    """What changes, and the release that it is made with then."""
+    """What changes in a budget, and the release of JAX that it is of afterwards."""
     old = read_budget(path) if exists(path) else None
     before = old.tests if old is not None else {}
     others = {test: counts for test, counts in before.items() if test not in measured}
@@ -195,13 +245,15 @@ def _merged(
 def _merged_sizes(
     old: Sizes | None, new: Sizes | None, kept: Mapping[str, Counts], jax: str
 ) -> tuple[Sizes | None, str]:
-    """The operations of a budget: all of one release and one platform, or they stay as they were.
+    """The operations of a changed budget, and a note if they had to stay as they were.
+
+    All of them are of one release and one platform.
 
     Args:
-        old: what it has.
+        old: what the budget holds.
         new: what was measured, if that was asked for.
-        kept: the tests that were not measured.
-        jax: the release that the budget stays one of, if not this one.
+        kept: the tests that stay in the budget and were not measured.
+        jax: the release that the budget stays one of; empty for this one.
     """
     if new is None or (old is not None and not new.platform):  # not asked for, or none compiled
         return old, ""
@@ -222,11 +274,7 @@ def _of_tests(sizes: Mapping[str, Counts], tests: Mapping[str, Counts]) -> dict[
     return {test: held for test, held in found.items() if held}
 
 
-# --- Compile counts, and as text; what reads a budget needs no more, and no NumPy -----------------
-
-
-Counts = dict[str, Annotated[int, msgspec.Meta(ge=0)]]
-"""By function, how often it was compiled, or may be."""
+# --- Counts and operations in words ---------------------------------------------------------------
 
 
 def counts_text(counts: Mapping[str, int]) -> str:
@@ -238,66 +286,13 @@ def counts_text(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{name} {count}" for name, count in counts.items()) or "nothing"
 
 
-# --- How many operations the programs of a test have: the same in every run, so a budget may ho
-#
-# Another release of JAX, or another platform, lowers the same program to other operations: what is
-# held is of one of each.
-
-
-Operations = dict[str, Annotated[int, msgspec.Meta(ge=0)]]
-"""By function, those of its largest program."""
-
-
-class Sizes(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """By test, how many operations the largest program of each function has."""
-
-    platform: str
-    tests: dict[str, Operations]
-
-    def grown(self, test: str, found: Mapping[str, int]) -> dict[str, tuple[int, int]]:
-        """Of a test, the functions whose program is larger now: what it had, and what it has.
-
-        >>> Sizes(platform="cpu", tests={"test": {"step": 3}}).grown("test", {"step": 5, "new": 1})
-        {'step': (3, 5)}
-        """
-        return {
-            name: (before, now) for name, before, now in self._both(test, found) if now > before
-        }
-
-    def shrunk(self, test: str, found: Mapping[str, int]) -> dict[str, tuple[int, int]]:
-        """The same, of those that are smaller."""
-        return {
-            name: (before, now) for name, before, now in self._both(test, found) if now < before
-        }
-
-    def _both(self, test: str, found: Mapping[str, int]) -> list[tuple[str, int, int]]:
-        held = self.tests.get(test, {})
-        return [(name, held[name], now) for name, now in found.items() if name in held]
-
-
-def largest(compiles: Iterable[Compile], *, with_eager: bool = True) -> dict[str, Compile]:
-    """By function, the compile with the most operations; what came from disk is none."""
-    found: dict[str, Compile] = {}
-    for compiled in compiles:
-        if compiled.from_disk or not compiled.operations or (compiled.eager and not with_eager):
-            continue
-        other = found.get(compiled.function)
-        if other is None or compiled.operations > other.operations:
-            found[compiled.function] = compiled
-    return found
-
-
 def change_text(name: str, before: int, after: int) -> str:
-    """One function, before and after; 0 is what is not known.
+    """The operations of a function before and after a change; 0 is what is not known.
 
     >>> change_text("step", 2113, 8449), change_text("step", 0, 1), change_text("step", 1, 0)
     ('step 2,113 → 8,449 operations', 'step 1 operation', 'step no longer held')
     """
     if not after:
         return f"{name} no longer held"
-    operations = "operation" if after == 1 else "operations"
-    return (
-        f"{name} {before:,} → {after:,} {operations}"
-        if before
-        else f"{name} {after:,} {operations}"
-    )
+    was = f"{before:,} → " if before else ""
+    return f"{name} {was}{after:,} {'operation' if after == 1 else 'operations'}"

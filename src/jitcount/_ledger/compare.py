@@ -1,10 +1,14 @@
-"""`jitcount.compare`: files of ledgers side by side."""
+"""`jitcount.compare`: ledgers side by side, of whichever machines and releases.
+
+Are the results equal, as far as they can be, and the compiles the same? Which programs have grown?
+And where one ledger is of a real device and another of its emulation: was it foreseen? What is
+found is kept as the facts of `comparison`.
+"""
 
 from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +25,7 @@ from jitcount._ledger.comparison import (
     Cell,
     Comparison,
     Difference,
+    Growth,
     Prediction,
     Row,
     some,
@@ -42,23 +47,35 @@ if TYPE_CHECKING:
     from jitcount._numerics.expected import Expected
     from jitcount._numerics.judging import Verdict
 
+    # One case in each of the ledgers, by their names.
+    Entries = Mapping[str, CaseEntry | None]
+    Judged = Mapping[str, Sequence[Verdict]]
+
+# References are computed in double precision on each machine: alike, but not to the last bit.
+_ALIKE = 1e-6
+
+# The key of the first ledger of all, among the first ones of each kind of device.
+_ANY_KIND = None
+
 
 def compare(*ledgers: str | os.PathLike[str]) -> Comparison:
     """Compare the ledgers in these files, from whichever machines, as ``jitcount compare`` does.
 
     Printed, it is what the command shows; in a notebook, tables; ``to_dict()`` is plain data.
 
-    >>> import jitcount, pathlib, tempfile
-    >>> from jitcount._ledger.environment import environment
-    >>> from jitcount._ledger.ledger import Ledger, write_ledger
+    >>> import jax, jitcount, numpy as np, pathlib, tempfile
     >>> folder = pathlib.Path(tempfile.mkdtemp())
-    >>> for name in "one.json", "two.json":
-    ...     write_ledger(folder / name, Ledger(environment=environment(), cases={}))
-    >>> jitcount.compare(folder / "one.json", folder / "two.json").differences
-    []
+    >>> for name, lengths in ("one.json", [3]), ("two.json", [3, 4]):
+    ...     double = jax.jit(lambda x: 2 * x)
+    ...     with jitcount.record() as log:
+    ...         for length in lengths:
+    ...             _ = double(np.zeros(length, np.float32))
+    ...     log.save(folder / name)
+    >>> print(*jitcount.compare(folder / "one.json", folder / "two.json").differences)
+    log in two: compiled <lambda> 2, against <lambda> 1 in one
 
     Raises:
-        jitcount._ledger.files.FileError: a file cannot be read, or is no ledger of this release.
+        jitcount.LedgerError: a file cannot be read, or is no ledger of this release.
     """
     paths = [Path(ledger) for ledger in ledgers]
     named = zip(_names(paths), paths, strict=True)
@@ -81,23 +98,8 @@ def _names(paths: Sequence[Path]) -> list[str]:
     ]
 
 
-# --- Ledgers side by side: are the results equal, as far as they can be, and the compiles the s
-
-
-if TYPE_CHECKING:
-    # Of one case, by ledger.
-    Entries = Mapping[str, CaseEntry | None]
-    Judged = Mapping[str, Sequence[Verdict]]
-
-# References are computed in double precision on each machine: alike, but not to the last bit.
-_ALIKE = 1e-6
-
-# Where the first ledger of all is kept among the first of each kind.
-_ANY_KIND = None
-
-
 def compare_ledgers(ledgers: Mapping[str, Ledger]) -> Comparison:
-    """Pair up the cases of some ledgers by id; the first ledger that has one is the measure."""
+    """Compare ledgers by the names of their cases; the first that has a case is its measure."""
     cases = dict.fromkeys(case for ledger in ledgers.values() for case in ledger.cases)
     differences: list[Difference] = []
     rows = []
@@ -115,7 +117,7 @@ def compare_ledgers(ledgers: Mapping[str, Ledger]) -> Comparison:
 
 
 def _missing(ledgers: Mapping[str, Ledger], cases: Collection[str]) -> list[Difference]:
-    """What each ledger lacks; of one that holds a part of the cases only, in one line."""
+    """The cases that each ledger lacks; several of one ledger in one line."""
     found = []
     for name, ledger in ledgers.items():
         lacking = [case for case in cases if case not in ledger.cases]
@@ -128,24 +130,23 @@ def _missing(ledgers: Mapping[str, Ledger], cases: Collection[str]) -> list[Diff
 
 
 def _changed(ledgers: Mapping[str, Ledger]) -> dict[str, list[str]]:
-    """Which ledger brought other bits: what a reader of releases in their order wants to know."""
-    names = list(ledgers)
+    """By ledger, the cases with other bits than in the ledger before it: in order of release."""
     return {
         name: [
             case
-            for case, entry in ledgers[name].cases.items()
-            if (earlier := ledgers[before].cases.get(case)) is not None
+            for case, entry in ledger.cases.items()
+            if (earlier := before.cases.get(case)) is not None
             and not _other_dtype(earlier, entry)
             and [r.value for r in entry.results] != [r.value for r in earlier.results]
         ]
-        for before, name in itertools.pairwise(names)
+        for (_, before), (name, ledger) in itertools.pairwise(ledgers.items())
     }
 
 
 def _differences(
     case: str, entries: Entries, judged: Judged, ledgers: Mapping[str, Ledger]
 ) -> list[Difference]:
-    """What is wrong with one case: in a ledger alone, or else against the first that has it."""
+    """What is wrong with one case: in a ledger by itself, or else against the first that has it."""
     found: list[Difference] = []
     run = {name: entry for name, entry in entries.items() if entry and not entry.unsupported}
     for name, entry in run.items():
@@ -180,7 +181,7 @@ def _differences(
 
 
 def _unlike(entry: CaseEntry, measure: CaseEntry, *, same_kind: bool) -> list[str]:
-    """How the results of two ledgers differ, beyond what both together may."""
+    """How the results of a case in two ledgers differ, beyond what both together may."""
     if len(entry.results) != len(measure.results):
         return [f"it has {len(entry.results)} results"]
     lines = []
@@ -251,7 +252,7 @@ def _cell(entry: CaseEntry | None, measure: CaseEntry | None, *, is_wrong: bool)
 
 
 def _other_dtype(measure: CaseEntry, entry: CaseEntry) -> str:
-    """The dtype of the first result that has another one than in the measure; empty if none has."""
+    """The dtype of the first result whose dtype is not the measure's; empty if there is none."""
     pairs = zip(measure.results, entry.results, strict=False)
     other = (two.value.dtype for one, two in pairs if one.value.dtype != two.value.dtype)
     return next(other, "")
@@ -265,39 +266,18 @@ def _ratio(seconds: float, measure: float) -> float | None:
     return seconds / measure if seconds > 0 and measure > 0 else None
 
 
-# --- Programs that have grown from one ledger to the next: operations are the same in every run ---
-
-
-@dataclass(frozen=True, slots=True)
-class Growth:
-    """One program that has more operations, or fewer, than in the ledger before.
-
-    >>> print(Growth("train.py", "step", "after", 2113, 8449, "model.py:22 in net"))
-    after: step 2,113 → 8,449 operations, at model.py:22 in net
-    """
-
-    case: str
-    function: str
-    ledger: str
-    before: int
-    after: int
-    call_site: str
-    """The line that most of it comes from; of ledgers with no profile, that of the call."""
-
-    def __str__(self) -> str:
-        change = f"{self.before:,} → {self.after:,} operations"
-        return f"{self.ledger}: {self.function} {change}, at {self.call_site}"
+# --- Programs that have grown ---------------------------------------------------------------------
 
 
 def growths(ledgers: Mapping[str, Ledger]) -> list[Growth]:
-    """What has changed its size from each ledger to the next, the largest change first.
+    """The programs with other operations than in the ledger before, the largest change first.
 
-    Compared are programs of one platform, with the same function and signature, in the same case;
-    of several such, one after the other.
+    Operations are the same in every run. Programs are compared that have the same platform, case,
+    function and signature; several such in their order.
     """
     found = []
     for (_, before), (name, after) in itertools.pairwise(ledgers.items()):
-        if _is_other(before.environment, after.environment):
+        if _lowers_otherwise(before.environment, after.environment):
             continue
         for case, entry in after.cases.items():
             earlier = before.cases.get(case)
@@ -314,8 +294,8 @@ def growths(ledgers: Mapping[str, Ledger]) -> list[Growth]:
     return sorted(found, key=lambda each: -abs(each.after - each.before))
 
 
-def _is_other(one: Environment, other: Environment) -> bool:
-    """Another JAX, or another platform, lowers the same program to other operations."""
+def _lowers_otherwise(one: Environment, other: Environment) -> bool:
+    """Whether another JAX or another platform lowers the same program to other operations."""
     return (one.kind, one.jax) != (other.kind, other.jax)
 
 
@@ -330,24 +310,24 @@ def _growth(case: str, ledger: str, before: Compile, after: Compile) -> Growth:
     return Growth(case, after.function, ledger, before.operations, after.operations, place)
 
 
-# --- A real device's ledger beside the emulation of that device: was it foreseen? -----------------
+# --- A real device beside its emulation -----------------------------------------------------------
 
 
 _TPU_KINDS = {tpu.name: tpu.device_kinds for tpu in TPUS}
 
 
 def predictions(ledgers: Mapping[str, Ledger]) -> list[Prediction]:
-    """Each ledger of a real device, with each one that emulates it."""
+    """What was foreseen of each ledger of a real device, by each ledger that emulates it."""
     return [
         _prediction(name, ledger, other_name, other)
         for name, ledger in ledgers.items()
         for other_name, other in ledgers.items()
-        if emulates(other.environment, ledger.environment)
+        if _emulates(other.environment, ledger.environment)
     ]
 
 
-def emulates(one: Environment, other: Environment) -> bool:
-    """Whether what one ran as if on is what another ran on."""
+def _emulates(one: Environment, other: Environment) -> bool:
+    """Whether the first environment emulates the device that the second one is."""
     platform, _, chip = one.as_if.partition(":")
     if not one.as_if or other.as_if:
         return False
@@ -372,7 +352,7 @@ def _prediction(name: str, ledger: Ledger, other_name: str, other: Ledger) -> Pr
 
 
 def _share(foreseen: CaseEntry, entry: CaseEntry) -> float | None:
-    """How much of what both may be off together is used; None where it is more than all."""
+    """The share that is used of what both may be off together; None where it is exceeded."""
     if len(foreseen.results) != len(entry.results):
         return None
     pairs = [

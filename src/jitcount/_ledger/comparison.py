@@ -1,4 +1,4 @@
-"""What a comparison of ledgers found, as facts."""
+"""`Comparison`: what `jitcount.compare` found, as facts; `_show` makes tables of them."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from jitcount._ledger.compare import Growth
-
 # Where a case of one ledger stands, as seen from the first ledger that has it.
 SAME = "same"
 OTHER_DTYPE = "other dtype"
@@ -22,19 +20,23 @@ WRONG = "wrong"
 MISSING = "missing"
 UNSUPPORTED = "unsupported"
 
-# What a cell says nothing by.
+# Fields of a cell with these values are left out of plain data.
 _NOTHING: tuple[object, ...] = (None, "", {})
 
-# Names of cases in one line.
+# So many names of cases are written in one line.
 _MOST_NAMES = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Something that should not be."""
+    """Something in a ledger that should not be so.
+
+    >>> print(Difference("sum-10", "tpu", "is missing"))
+    sum-10 in tpu: is missing
+    """
 
     case: str
-    """Empty where it is about more than one."""
+    """The name of the case; empty where it is about more than one."""
 
     ledger: str
     text: str
@@ -53,13 +55,13 @@ class Cell:
     """How far the worst element is from the first ledger's."""
 
     dtype: str = ""
-    """Its own, where that is not the first ledger's."""
+    """The dtype of its results, where that is not the first ledger's."""
 
     compile_ratio: float | None = None
     """Seconds of its compiles, against the first ledger's."""
 
     figures: Mapping[str, float] | None = None
-    """The same for each benchmark that both have."""
+    """By benchmark, its seconds against the first ledger's, where both have it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,20 +77,22 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """What an emulation foresaw of a device's results."""
+    """How well an emulation foresaw a device's results."""
 
     device: str
-    """The device's ledger, by name."""
+    """The name of the device's ledger."""
 
     emulation: str
+    """The name of the emulation's ledger."""
+
     same: int
-    """Cases with the same bits."""
+    """How many cases have the same bits."""
 
     near: int
-    """Cases with others, as near as their bounds want."""
+    """How many cases have other bits, within their bounds."""
 
     missed: tuple[str, ...]
-    """Cases that are farther off."""
+    """The cases that are farther off."""
 
     def __str__(self) -> str:
         every = self.same + self.near + len(self.missed)
@@ -100,34 +104,65 @@ class Prediction:
 
 
 @dataclass(frozen=True, slots=True)
+class Growth:
+    """A program that has more operations, or fewer, than in the ledger before.
+
+    >>> print(Growth("train.py", "step", "after", 2113, 8449, "model.py:22 in net"))
+    after: step 2,113 → 8,449 operations, at model.py:22 in net
+    """
+
+    case: str
+    function: str
+    ledger: str
+    before: int
+    after: int
+    call_site: str
+    """The line that most of it comes from; of ledgers with no profile, that of the call."""
+
+    def __str__(self) -> str:
+        change = f"{self.before:,} → {self.after:,} operations"
+        return f"{self.ledger}: {self.function} {change}, at {self.call_site}"
+
+
+@dataclass(frozen=True, slots=True)
 class Comparison:
-    """What a comparison found."""
+    """What `jitcount.compare` found. Printed, it is what ``jitcount compare`` shows.
+
+    >>> import jax, jitcount, numpy as np, pathlib, tempfile
+    >>> with jitcount.record() as log:
+    ...     _ = jax.jit(lambda x: 2 * x)(np.zeros(3, np.float32))
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "run.json"
+    >>> log.save(path)
+    >>> compared = jitcount.compare(path, path)
+    >>> compared.differences, [row.case for row in compared.rows]
+    ([], ['log'])
+    """
 
     where: Mapping[str, str]
-    """By ledger, machine and versions, in words."""
+    """By ledger, its machine and versions in words."""
 
     differences: Sequence[Difference]
     rows: Sequence[Row]
     changed: Mapping[str, Sequence[str]]
-    """By ledger: the cases whose bits, of one dtype, are others than in the ledger before it."""
+    """By ledger, the cases with other bits, of the same dtype, than in the ledger before it."""
 
     predictions: Sequence[Prediction] = ()
-    """Of each real device that an emulation is there of."""
+    """For each ledger of a real device and each of its emulation."""
 
     growths: Sequence[Growth] = ()
     """Programs that have another number of operations than in the ledger before; never judged."""
 
     @property
     def names(self) -> list[str]:
-        """The ledgers, in the order of each row's cells."""
+        """The names of the ledgers, in the order of each row's cells."""
         return list(self.where)
 
     def count(self, number: int, state: str) -> int:
-        """Of a ledger: how many of its cases stand there."""
+        """How many cases of a ledger, by its number, are in a state."""
         return sum(row.cells[number].state == state for row in self.rows)
 
     def changes(self, number: int) -> tuple[int, int, float | None]:
-        """Of a ledger: cases with the first one's bits, and with others; its compile time."""
+        """How many cases of a ledger have the first one's bits, how many others; compile time."""
         cells = [row.cells[number] for row in self.rows]
         ratios = [cell.compile_ratio for cell in cells if cell.compile_ratio is not None]
         states = [cell.state for cell in cells]
@@ -142,18 +177,18 @@ class Comparison:
         return render(comparison_tables(self))
 
     def _repr_html_(self) -> str:
-        """What a notebook shows."""
+        """What a notebook shows of a comparison."""
         from jitcount._show import html  # noqa: PLC0415
         from jitcount._show.comparison_table import comparison_tables  # noqa: PLC0415
 
         return html.render(comparison_tables(self))
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:  # noqa: FBT001, ARG002 (IPython's)
-        """What IPython shows in a terminal."""
+        """What IPython shows of a comparison in a terminal."""
         printer.text(str(self))
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, as JSON has it."""
+        """All of the comparison as plain data, as JSON has it."""
         ledgers = {}
         for number, (name, where) in enumerate(self.where.items()):
             same, near, ratio = self.changes(number)

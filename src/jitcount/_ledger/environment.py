@@ -102,7 +102,7 @@ def environment() -> Environment:
 
 
 def _cpu() -> str:
-    """The processor's name; Linux is the only system whose `platform` does not tell it."""
+    """The processor's name; Linux is the only system whose `platform` module lacks it."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:

@@ -1,4 +1,9 @@
-"""Files of ours: told from other people's, and read strictly."""
+"""The files that jitcount writes: known from other people's, read strictly, written whole.
+
+A file begins with its kind and its schema, so that another program's file, a later release's and
+one that was damaged are each refused in a line that says so. Files are written whole or not at all,
+through links, and merged by one process at a time.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +14,12 @@ import secrets
 import stat
 import sys
 import time
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
 
-from jitcount._observe.call_site import CallSite
-from jitcount._text import encode_safely, encoding_of, escape_control_chars
+from jitcount._stored import from_plain, to_plain
+from jitcount._text import encode_safely, encoding_of, escape_control_chars, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,54 +27,45 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+# The kinds of file. They are here so that a file can be told without loading what is in it.
+LEDGER: Final = "jitcount ledger"
+BUDGET: Final = "jitcount budget"
+TRACE: Final = "jitcount trace"
+
 _LARGEST = 2**30
 """A compile takes about a kilobyte: no run makes a million of them."""
 
 
-class FileError(Exception):
-    """A file that cannot be used; its text is one line that says which, and why."""
+class LedgerError(Exception):
+    """A ledger or budget that cannot be read or written; its text is one line: which, and why.
+
+    >>> import jitcount
+    >>> try:
+    ...     jitcount.load("no/such/run.json")
+    ... except jitcount.LedgerError as error:
+    ...     print(error)
+    no/such/run.json: cannot be read: No such file or directory
+    """
 
     def __str__(self) -> str:
         return encode_safely(escape_control_chars(super().__str__()), encoding_of(sys.stderr))
 
 
-class _Site(msgspec.Struct, forbid_unknown_fields=True):
-    """A call site in a file."""
-
-    text: str
-    file: str
-    line: int
-    function: str
+# --- Reading --------------------------------------------------------------------------------------
 
 
 def encode(content: object) -> bytes:
-    """JSON of our types."""
-    return _ENCODER.encode(content)
+    """The JSON of a value of ours."""
+    return msgspec.json.encode(content, enc_hook=to_plain)
 
 
 def decode(content: bytes, form: type[T]) -> T:
-    """Our types, strictly, of JSON.
+    """A value of a type of ours, read strictly from JSON.
 
     Raises:
-        msgspec.DecodeError: it is not JSON, or not of that form.
+        msgspec.DecodeError: it is not JSON, or not of that type.
     """
-    return msgspec.json.decode(content, type=form, dec_hook=_from_plain)
-
-
-def _to_plain(value: Any) -> Any:
-    if isinstance(value, CallSite):
-        return _Site(str(value), value.file, value.line, value.function)
-    raise NotImplementedError(f"{type(value).__name__} does not go into a file")
-
-
-def _from_plain(form: type, value: Any) -> Any:
-    if form is CallSite:
-        site = msgspec.convert(value, _Site)
-        return CallSite(site.text, site.file, site.line, site.function)
-    raise NotImplementedError(f"{form.__name__} does not come from a file")
-
-
-_ENCODER = msgspec.json.Encoder(enc_hook=_to_plain)
+    return msgspec.json.decode(content, type=form, dec_hook=from_plain)
 
 
 class _Header(msgspec.Struct):
@@ -82,14 +78,17 @@ class _Header(msgspec.Struct):
 def read_whole(
     path: Path, form: type[T], *, kind: str, schema: int, oldest: int | None = None
 ) -> T:
-    """Read a file of ours; `kind` and `schema` tell it from other people's and from later ones.
+    """Read a file that jitcount wrote.
 
     Args:
-        path: where it is.
-        form: what is in it.
-        kind: what it says that it is.
-        schema: the newest that is read.
-        oldest: the oldest that is; without it, no other.
+        path: where the file is.
+        form: the type of what is in it.
+        kind: what the file must say that it is.
+        schema: the newest schema that is read.
+        oldest: the oldest schema that is read; without it, only `schema` is.
+
+    Raises:
+        LedgerError: it cannot be read, or is no such file.
     """
     content = _read(path, kind)
     header = _header(path, content, kind)
@@ -98,23 +97,25 @@ def read_whole(
         if header.schema < schema:
             remedy = "an older jitcount wrote it: make it anew with this one"
         read = f"this jitcount reads {schema if oldest is None else f'{oldest} to {schema}'}"
-        raise FileError(f"{path}: has schema {header.schema}; {read}; {remedy}")
+        raise LedgerError(f"{path}: has schema {header.schema}; {read}; {remedy}")
     try:
         return decode(content, form)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise FileError(f"{path}: is a {kind} that has been damaged: {_one_line(error)}") from None
+        raise LedgerError(
+            f"{path}: is a {kind} that has been damaged: {one_line(str(error))}"
+        ) from None
 
 
 def exists(path: Path) -> bool:
-    """Whether there is anything at a path."""
+    """Whether anything is at a path."""
     try:
         return path.exists()
     except (OSError, ValueError) as error:  # a name that is too long, a folder that is closed
-        raise FileError(f"{path}: cannot be read: {why(error)}") from None
+        raise LedgerError(f"{path}: cannot be read: {why(error)}") from None
 
 
 def require_kind(path: Path, kind: str) -> None:
-    """Refuse what is not one of ours."""
+    """Raise `LedgerError` unless a file is one of jitcount's, of this kind."""
     _header(path, _read(path, kind), kind)
 
 
@@ -122,15 +123,15 @@ def _read(path: Path, kind: str) -> bytes:
     try:
         found = path.stat()
         if stat.S_ISDIR(found.st_mode):
-            raise FileError(f"{path}: is a folder")
+            raise LedgerError(f"{path}: is a folder")
         if not stat.S_ISREG(found.st_mode):  # it could be waited for without end
-            raise FileError(f"{path}: is a pipe or a device, not a file")
+            raise LedgerError(f"{path}: is a pipe or a device, not a file")
         if found.st_size > _LARGEST:
             size = f"{found.st_size / 2**30:.1f} GiB"
-            raise FileError(f"{path}: is too large to be a {kind}: {size}")
+            raise LedgerError(f"{path}: is too large to be a {kind}: {size}")
         return path.read_bytes()
     except (OSError, ValueError) as error:
-        raise FileError(f"{path}: cannot be read: {why(error)}") from None
+        raise LedgerError(f"{path}: cannot be read: {why(error)}") from None
 
 
 def _header(path: Path, content: bytes, kind: str) -> _Header:
@@ -139,72 +140,62 @@ def _header(path: Path, content: bytes, kind: str) -> _Header:
     except msgspec.ValidationError:
         header = _Header()
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise FileError(f"{path}: is not JSON, or is cut short: {_one_line(error)}") from None
+        raise LedgerError(f"{path}: is not JSON, or is cut short: {one_line(str(error))}") from None
     if header.kind != kind:
-        raise FileError(f"{path}: is not a {kind}")
+        raise LedgerError(f"{path}: is not a {kind}")
     return header
 
 
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())
-
-
 def why(error: Exception) -> str:
-    """What the system said, without its number and the path, in one line."""
-    return getattr(error, "strerror", None) or _one_line(error)
+    """What the system says of an error, in one line, without its number and the path."""
+    return getattr(error, "strerror", None) or one_line(str(error))
 
 
-# --- The kinds of our files; alone, so that they can be told apart without loading what is in t
-
-
-LEDGER: Final = "jitcount ledger"
-BUDGET: Final = "jitcount budget"
-TRACE: Final = "jitcount trace"
-
-
-# --- Files of ours are written whole or not at all, through links, and by one process at a time ---
-
-
-_PATIENCE_S = 30.0
-"""A file is merged in milliseconds: who waits longer waits for a process that was stopped."""
+# --- Writing --------------------------------------------------------------------------------------
 
 
 def write_whole(path: Path, content: bytes, *, is_private: bool = False) -> None:
     """Write a file in one step: readers find the old one or the new one, whatever happens.
 
-    A link stays, and what it leads to is written. A file that is there keeps its mode and, as far
-    as that is allowed, its owner.
+    A link stays, and the file that it leads to is written. A file that exists keeps its mode and,
+    as far as that is allowed, its owner.
 
     Args:
-        path: where to; its folder is made if it is not there.
-        content: all of it.
-        is_private: a new file is its owner's alone; else the umask decides.
+        path: where to write; missing folders are made.
+        content: all that the file will hold.
+        is_private: a new file can be read by its owner alone; else the umask decides.
+
+    Raises:
+        LedgerError: it cannot be written.
     """
     try:
         target = target_of(path)
         target.parent.mkdir(parents=True, exist_ok=True)
         _replace(target, content, 0o600 if is_private else 0o666)
     except (OSError, ValueError) as error:
-        raise FileError(f"{path}: cannot be written: {why(error)}") from None
+        raise LedgerError(f"{path}: cannot be written: {why(error)}") from None
 
 
 def require_replaceable(path: Path, kind: str) -> None:
-    """Refuse what cannot be written, or is not one of ours; better asked before a long run."""
+    """Raise `LedgerError` for a path that cannot be written, or that holds another kind of file.
+
+    Called before a long run, so that it does not end in vain.
+    """
     try:
         target = target_of(path)
         _require_writable(target)
-        is_there = target.exists()
+        is_replaced = target.exists()
     except (OSError, ValueError) as error:
-        raise FileError(f"{path}: cannot be written: {why(error)}") from None
-    if is_there:
+        raise LedgerError(f"{path}: cannot be written: {why(error)}") from None
+    if is_replaced:
         try:
             require_kind(path, kind)
-        except FileError as error:
-            raise FileError(f"{error}; it is left as it is") from None
+        except LedgerError as error:
+            raise LedgerError(f"{error}; it is left as it is") from None
 
 
 def _require_writable(target: Path) -> None:
-    """See that a file can be made in the folder where it will be, or that this can be made."""
+    """Raise `PermissionError` unless a file can be made, or replaced, in its folder."""
     folder = next(parent for parent in target.absolute().parents if parent.exists())
     if not os.access(folder, os.W_OK | os.X_OK):
         raise PermissionError(errno.EACCES, f"nothing may be written to {folder}")
@@ -213,10 +204,10 @@ def _require_writable(target: Path) -> None:
 
 
 def target_of(path: Path) -> Path:
-    """The file that a path leads to, whether it is there or not.
+    """The file that a path leads to, whether it exists or not.
 
     Raises:
-        OSError: it leads round in a circle, or to what is no file.
+        OSError: the path leads round in a circle, or to something that is not a file.
     """
     with contextlib.suppress(FileNotFoundError):
         mode = path.stat().st_mode
@@ -228,7 +219,7 @@ def target_of(path: Path) -> Path:
 
 
 def _replace(target: Path, content: bytes, mode: int) -> None:
-    """Write beside the file, then put that in its place."""
+    """Write a new file beside the old one, then put it in its place."""
     # The name is not long, whatever the file's is, and nobody can have planted a link there.
     unfinished = target.with_name(f".jitcount-{secrets.token_hex(8)}")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
@@ -245,7 +236,7 @@ def _replace(target: Path, content: bytes, mode: int) -> None:
 
 
 def _keep_owner_and_mode(unfinished: int, target: Path) -> None:
-    if sys.platform == "win32":  # there they come with the folder
+    if sys.platform == "win32":  # Windows takes them from the folder
         return
     try:
         old = target.stat()
@@ -258,19 +249,25 @@ def _keep_owner_and_mode(unfinished: int, target: Path) -> None:
     os.fchmod(unfinished, stat.S_IMODE(old.st_mode) & 0o777)
 
 
+# --- One process at a time ------------------------------------------------------------------------
+
+_PATIENCE_S = 30.0
+"""A file is merged in milliseconds: a longer wait is for a process that was stopped."""
+
+
 @contextlib.contextmanager
 def one_at_a_time(path: Path) -> Iterator[None]:
-    """Hold off others that read a file, change it and write it: none loses what another has added.
+    """Let no other process read, change and write a file meanwhile: no addition is lost.
 
-    The lock leaves nothing behind, and ends with its process, however that ends. Where a file
-    system has no locks, it is done without.
+    The lock leaves nothing behind, and ends with its process, however that ends. On a file system
+    without locks nothing is locked.
     """
     try:
         target = target_of(path)
         target.parent.mkdir(parents=True, exist_ok=True)
         handle = _opened_for_lock(target)
     except (OSError, ValueError) as error:
-        raise FileError(f"{path}: cannot be written: {why(error)}") from None
+        raise LedgerError(f"{path}: cannot be written: {why(error)}") from None
     try:
         _lock(path, handle)
         yield
@@ -286,7 +283,7 @@ def _lock(path: Path, handle: int) -> None:
         except (BlockingIOError, PermissionError):  # another has it: on POSIX, on Windows
             if time.monotonic() > end:
                 waited = f"and was so for {_PATIENCE_S:g} s"
-                raise FileError(f"{path}: is in use by another process, {waited}") from None
+                raise LedgerError(f"{path}: is in use by another process, {waited}") from None
             time.sleep(0.02)
         except OSError:  # some network file systems have no locks
             return
@@ -298,7 +295,7 @@ if sys.platform == "win32":
     import msvcrt
 
     def _opened_for_lock(target: Path) -> int:
-        """A file beside it, which is gone when the last one has closed it."""
+        """Open a file beside the target, which is gone once all processes have closed it."""
         beside = target.with_name(f".{target.name}.lock")
         return os.open(beside, os.O_RDWR | os.O_CREAT | os.O_TEMPORARY)
 
@@ -308,7 +305,7 @@ else:
     import fcntl
 
     def _opened_for_lock(target: Path) -> int:
-        """Its folder, since the file itself is replaced."""
+        """Open the target's folder, since the file itself is replaced."""
         return os.open(target.parent, os.O_RDONLY)
 
     def _try_lock(handle: int) -> None:

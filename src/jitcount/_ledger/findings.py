@@ -1,4 +1,4 @@
-"""What is wrong with one entry of a ledger, looked at alone."""
+"""What is wrong with one entry of a ledger by itself, without a comparison."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from jitcount._ledger.budget import counts_text
 from jitcount._numerics.expected import EXACT
 from jitcount._numerics.judging import judge
+from jitcount._text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,12 +21,12 @@ REFUSES = " refuses it: "
 
 
 def verdicts(entry: CaseEntry) -> list[Verdict]:
-    """Each result of an entry, held against what it must be."""
+    """The verdict on each result of an entry, against what the case expects."""
     return [judge(result.value, result.expected) for result in entry.results]
 
 
 def findings(entry: CaseEntry, judged: Sequence[Verdict] | None = None) -> list[str]:
-    """What is not as the case says, a line each; empty when all is."""
+    """What is not as the case expects, a line each; empty if all is."""
     if entry.error:
         return [f"it raised {entry.error}"]
     lines = []
@@ -44,20 +45,20 @@ def findings(entry: CaseEntry, judged: Sequence[Verdict] | None = None) -> list[
 
 
 def _refusals(entry: CaseEntry, target: str) -> list[str]:
-    """What was not compiled for a target: there it is compiled as often as here, or it is wrong."""
+    """The programs that were not compiled for a target; it must compile all of them."""
     lines = []
     for compiled in entry.compiles:
         result = compiled.on.get(target)
         if compiled.from_disk or (result is not None and result.error is None):
             continue
-        why = "was not asked" if result is None else " ".join(str(result.error).split())
+        why = "was not asked" if result is None else one_line(str(result.error))
         signature = ", ".join(compiled.signature)
         lines.append(f"{target} did not compile {compiled.function}({signature}): {why}")
     return lines
 
 
 def share_of_bound(entry: CaseEntry, judged: Sequence[Verdict] | None = None) -> float | None:
-    """How much of its expected bounds an entry uses; None where all is exact, or nothing is."""
+    """The largest share of its bounds that an entry uses; None if all its results are exact."""
     pairs = zip(entry.results, verdicts(entry) if judged is None else judged, strict=True)
     shares = (v.share for result, v in pairs if result.expected.numerics != EXACT)
     return max(shares, default=None)

@@ -43,7 +43,18 @@ class AsScan(Stored, frozen=True):
 
 
 class Loop(Stored, frozen=True):
-    """A loop of Python that was unrolled: the same operations, again and again."""
+    """A loop of Python that was unrolled: the same operations, again and again.
+
+    >>> import jax, jax.numpy as jnp, jitcount, numpy as np
+    >>> def net(x):
+    ...     for _ in range(20):
+    ...         x = jnp.sin(x) * 2
+    ...     return x
+    >>> with jitcount.record(profile=True) as log:
+    ...     _ = jax.jit(net)(np.zeros(3, np.float32))
+    >>> [(loop.copies, loop.operations) for loop in log.compiles[0].loops]
+    [(20, 2)]
+    """
 
     call_site: CallSite
     copies: int

@@ -21,6 +21,13 @@ class Line(Stored, frozen=True):
     """A line of the user's, and what it costs.
 
     The lines of a compile and the row that is `NOT_ATTRIBUTED` add up to its phases.
+
+    >>> import jax, jitcount, numpy as np
+    >>> with jitcount.record(profile=True) as log:
+    ...     _ = jax.jit(lambda x: 2 * x + 1)(np.zeros(3, np.float32))
+    >>> line = log.compiles[0].lines[0]
+    >>> line.jaxpr_operations, line.line == log.compiles[0].call_site.line
+    (2, True)
     """
 
     call_site: CallSite
@@ -106,7 +113,14 @@ class Constant(Stored, frozen=True):
 
 
 class Profile(Stored, frozen=True):
-    """Where the time of one compile went: by line and by phase."""
+    """Where the time of a compile went: by line, by phase, and which loops were unrolled.
+
+    >>> import jax, jitcount, numpy as np
+    >>> with jitcount.record(profile=True) as log:
+    ...     _ = jax.jit(lambda x: 2 * x + 1)(np.zeros(3, np.float32))
+    >>> [phase.name for phase in log.compiles[0].profile.phases][:2]
+    ['trace', 'lower']
+    """
 
     lines: tuple[Line, ...] = ()
     """The most expensive line first; last, what is `NOT_ATTRIBUTED`."""

@@ -13,7 +13,7 @@ import pytest
 
 from jitcount._ledger import budget
 from jitcount._ledger.budget import read_budget, update_budget
-from jitcount._ledger.files import FileError, exists, require_replaceable
+from jitcount._ledger.files import LedgerError, exists, require_replaceable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -32,12 +32,12 @@ def update_asked(config: pytest.Config, path: Path | None) -> Update | None:
     is_written = bool(config.getoption("jitcount_update"))
     is_shown = bool(config.getoption("jitcount_review"))
     if is_written and is_shown:
-        raise FileError("--compile-update writes and --compile-review does not: give one of them")
+        raise LedgerError("--compile-update writes and --compile-review does not: give one of them")
     if not (is_written or is_shown):
         return None
     if path is None:
         option = "--compile-update" if is_written else "--compile-review"
-        raise FileError(f"{option} needs --compile-budget=FILE, or compile_budget")
+        raise LedgerError(f"{option} needs --compile-budget=FILE, or compile_budget")
     require_replaceable(path, budget.KIND)
     if exists(path):
         read_budget(path)  # at once, if that cannot be: it will be added to

@@ -13,11 +13,11 @@ import msgspec
 import pytest
 
 from jitcount._after_jax import jax_is_imported
-from jitcount._explain.compile import Compile
+from jitcount._explain.compile import Compile, count_compiles
 from jitcount._ledger import files
 from jitcount._ledger.budget import Counts
 from jitcount._ledger.environment import Environment, environment
-from jitcount._ledger.files import FileError, decode, encode, exists, require_replaceable
+from jitcount._ledger.files import LedgerError, decode, encode, exists, require_replaceable
 from jitcount._pytest.operations import Found, Held
 from jitcount._pytest.plugin import compiles_of, log_of
 
@@ -65,7 +65,7 @@ class Run:
                 _prepare_targets(targets)
             self._budget = self._prepare_files()
             self._operations = Held(config, self._budget, named)
-        except (FileError, ValueError, ImportError) as error:  # of a file, or of a target
+        except (LedgerError, ValueError, ImportError) as error:  # of a file, or of a target
             pytest.exit(str(error), 2)
         # That of the one above pytest-xdist's workers, or the only one.
         self._process = 0 if self._is_worker else getpid()
@@ -81,7 +81,7 @@ class Run:
         if self._ledger is not None:
             if self._budget_file and self._ledger.resolve() == self._budget_file.resolve():
                 what = "is the budget's file, and --compile-ledger names it too: give it another"
-                raise FileError(f"{self._ledger}: {what}")
+                raise LedgerError(f"{self._ledger}: {what}")
             require_replaceable(self._ledger, files.LEDGER)
         options = ("jitcount_update", "jitcount_review")
         if self._budget_file is None and not any(map(self._config.getoption, options)):
@@ -93,7 +93,7 @@ class Run:
         if self._budget_file is None or self._update is not None:
             return None
         if not exists(self._budget_file):
-            raise FileError(f"{self._budget_file}: is not there; --compile-update makes one")
+            raise LedgerError(f"{self._budget_file}: is not there; --compile-update makes one")
         return read_budget(self._budget_file)
 
     @property
@@ -155,11 +155,7 @@ class Run:
         return report
 
     def _counts_of(self, log: CompileLog) -> Counts:
-        if not log.compiles:
-            return {}
-        from jitcount._ledger.ledger import count_compiles  # noqa: PLC0415 (it imports NumPy)
-
-        return count_compiles(tuple(log.compiles), with_eager=self._with_eager)
+        return count_compiles(log.compiles, with_eager=self._with_eager)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Gather what the tests compiled, whichever worker ran them."""
@@ -195,7 +191,7 @@ class Run:
                 others = list(self._passed.values()).count(False)
                 sizes = self._operations.sizes(self._measured)
                 self._update.finish(self._measured, sizes, others, exitstatus)
-        except FileError as error:
+        except LedgerError as error:
             pytest.exit(str(error), 2)
 
     @pytest.hookimpl(optionalhook=True)

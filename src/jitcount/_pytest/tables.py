@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jitcount._explain.causes.cause import Kind
+from jitcount._explain.compile import count_compiles
 from jitcount._explain.summary import in_a_line, is_first, sentences, sentences_of_many
 from jitcount._show.parts import (
     Count,
@@ -43,7 +44,7 @@ def differences(
         below += _reasons(compiled, for_first_calls)
     if expected is None:
         return [Heading(rule), *below]
-    found = _counts(compiles)
+    found = count_compiles(compiles)
     rows = [
         (name, Count(expected.get(name, 0)), Count(found.get(name, 0)))
         for name in dict.fromkeys([*expected, *found])
@@ -66,7 +67,7 @@ def surplus(expected: Mapping[str, int] | None, compiles: Sequence[Compile]) -> 
 
 def in_short(expected: Mapping[str, int], compiles: Sequence[Compile]) -> str:
     """All of it in one line: of which function how many, what was expected, and why."""
-    found = _counts(compiles)
+    found = count_compiles(compiles)
     beyond = surplus(expected, compiles)
     pieces = []
     for name in dict.fromkeys([*expected, *found]):
@@ -93,14 +94,6 @@ def _why(beyond: Sequence[Compile]) -> str:
     if len(again) == 1:
         return f": {in_a_line(again[0].causes)}"
     return f": {'; '.join(sentences_of_many([compiled.causes for compiled in again]))}"
-
-
-def _counts(compiles: Sequence[Compile]) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for compiled in compiles:
-        if not compiled.from_disk:
-            found[compiled.function] = found.get(compiled.function, 0) + 1
-    return found
 
 
 def _reasons(compiled: Compile, for_first_calls: str) -> Iterator[Part]:

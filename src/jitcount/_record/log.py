@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from jitcount._explain.compile import count_compiles
 from jitcount._explain.redact import is_redaction_requested
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Sequence
 
     from jitcount._explain.compile import Compile
@@ -80,11 +83,7 @@ class CompileLog:
 
     def counts(self) -> dict[str, int]:
         """How often XLA compiled each function, in the order of their first compiles."""
-        counts: dict[str, int] = {}
-        for seen, *_ in tuple(self._seen):  # nothing is explained for a count
-            if not seen.from_disk:
-                counts[seen.function] = counts.get(seen.function, 0) + 1
-        return counts
+        return count_compiles(seen for seen, *_ in tuple(self._seen))  # none is explained for it
 
     @property
     def total_s(self) -> float:
@@ -101,9 +100,28 @@ class CompileLog:
         >>> [(found["function"], found["signature"]) for found in log.to_dicts()]
         [('<lambda>', ['float32[3]'])]
         """
-        from jitcount._explain.compile import plain  # noqa: PLC0415 (as in `compiles`)
+        return [compiled.to_dict() for compiled in self.compiles]
 
-        return [plain(compiled) for compiled in self.compiles]
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a ledger, which `jitcount.load` reads and `jitcount.compare` compares.
+
+        >>> import jax, jitcount, numpy as np, pathlib, tempfile
+        >>> with jitcount.record() as log:
+        ...     _ = jax.jit(lambda x: 2 * x)(np.zeros(3, np.float32))
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "run.json"
+        >>> log.save(path)
+        >>> jitcount.load(path).counts()
+        {'<lambda>': 1}
+
+        Raises:
+            jitcount.LedgerError: it cannot be written, or another kind of file is at that path.
+        """
+        # A room on the right: people save what they have in hand.
+        from jitcount._ledger.environment import environment  # noqa: PLC0415
+        from jitcount._ledger.ledger import CaseEntry, Ledger, write_ledger  # noqa: PLC0415
+
+        cases = {"log": CaseEntry(compiles=tuple(self.compiles))}
+        write_ledger(Path(path), Ledger(environment=environment(), cases=cases))
 
     def __repr__(self) -> str:
         return f"<CompileLog: {self.counts()}>"

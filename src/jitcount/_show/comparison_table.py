@@ -1,4 +1,4 @@
-"""A comparison of ledgers: the differences first, then ledgers by cases."""
+"""What a comparison of ledgers shows: the differences, the ledgers, then each case in each."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _LEGEND_OF_DTYPES = "int64 and the like: the first ledger's numbers, but of that
 
 
 def comparison_tables(compared: Comparison) -> list[Part]:
-    """All that a comparison found."""
+    """All that a comparison of ledgers found, the differences first."""
     tone = Tone.DIFFERENT if compared.differences else Tone.STRONG
     parts: list[Part] = [Heading(_headline(compared), tone)]
     parts += [Note(str(found), depth=1, tone=Tone.DIFFERENT) for found in compared.differences]
@@ -93,7 +93,7 @@ def _changed(compared: Comparison) -> list[Part]:
 
 
 def _matrix(compared: Comparison) -> Table:
-    """A row for each case that there is something to compare of."""
+    """A table with a row for each case that several ledgers have."""
     shown = [row for row in compared.rows if _is_in_several(row)]
     left_out = ""
     if alone := len(compared.rows) - len(shown):
@@ -107,7 +107,7 @@ def _is_in_several(row: states.Row) -> bool:
 
 
 def _figures(compared: Comparison) -> Table:
-    """Timings of calls that compile nothing, as ratios."""
+    """A table of benchmarks: calls that compile nothing, as ratios to the first ledger's time."""
     rows: list[Row] = []
     for row in compared.rows:
         ratios = [(cell.figures or {}).get("cached_s") for cell in row.cells]

@@ -25,7 +25,7 @@ _CELL = "padding:.15em .8em .15em 0;vertical-align:top;background:none"
 
 
 def render(parts: Iterable[Part]) -> str:
-    """One element, with all that is shown in it escaped.
+    """Parts as one HTML element, with all texts escaped.
 
     >>> print(render([Heading("2 compiles"), Note("<lambda>", depth=1)]))
     <div class="jitcount">

@@ -1,8 +1,10 @@
-"""Parts in lines of text: a table side by side, in two lines for a row, folded, or stacked.
+"""Headings, notes and tables as lines of text that fit a width.
 
-Tables are set here where they fit, and rich folds what does not: most fit, and all of rich takes a
-tenth of a second to load and a millisecond for each row. Lines are broken at blanks only: a path or
-a name that is longer than the terminal stays whole, and can be clicked and copied.
+A table's columns stand side by side. Where they do not fit, a row takes two lines, or its cells are
+folded, or they stand one below the other. Most tables fit and are set here; rich, which takes a
+tenth of a second to load and a millisecond for each row, only folds the others. Lines are broken at
+blanks only: a path or a name that is longer than the terminal stays whole, and can be clicked and
+copied.
 """
 
 from __future__ import annotations
@@ -22,30 +24,36 @@ if TYPE_CHECKING:
 _GAP = "   "
 _INDENT = "  "
 
-# As rich names them, and as terminals do.
+# The tones as rich names them, and as terminals do.
 _STYLES = {Tone.STRONG: "bold", Tone.FAINT: "dim", Tone.DIFFERENT: "red"}
 _CODES = {Tone.STRONG: "\x1b[1m", Tone.FAINT: "\x1b[2m", Tone.DIFFERENT: "\x1b[31m"}
 _END = "\x1b[0m"
 
 
 class _Text(NamedTuple):
-    """A cell as it is read."""
+    """The text of a cell and its tone."""
 
     text: str
     tone: Tone = Tone.PLAIN
 
 
 class Page:
-    """What is written on: so wide, in these letters, in colour or not."""
+    """Sets parts as lines: `width` columns wide, in letters that `spell` allows, perhaps in colour.
 
-    def __init__(self, most: int, spell: Callable[[str], str], colour: bool) -> None:  # noqa: FBT001
-        self._most = most
+    Args:
+        width: how many columns a line may have.
+        spell: replaces letters that the stream cannot encode.
+        colour: whether tones are written as a terminal's colours.
+    """
+
+    def __init__(self, width: int, spell: Callable[[str], str], *, colour: bool) -> None:
+        self._width = width
         self._spell = spell
         self._colour = colour
         self._rule = spell("─")
 
     def lines(self, part: Part) -> list[str]:
-        """A part in lines."""
+        """The lines of a part."""
         if isinstance(part, Table):
             below = [self._spell(part.left_out)] if part.left_out else []
             return [*self._table(part), *below]
@@ -66,7 +74,7 @@ class Page:
             return self._side_by_side(columns, every)
         upper = [place for place, column in enumerate(columns) if not column.is_below]
         if len(upper) < len(columns):
-            # Of names and figures, as many as there is room for; a long path is the last of them.
+            # As many names and figures as fit stay above; a long path is the last of them.
             moved: list[int] = []
             while upper and not self._fits(upper, _cells_at(upper, every)):
                 moved.insert(0, upper.pop())
@@ -76,9 +84,7 @@ class Page:
         return folded if _has_all(folded, columns, every) else self._stacked(every)
 
     def _fits(self, columns: Sequence[object], every: Sequence[Sequence[_Text]]) -> bool:
-        return sum(_widths(every)) + len(_GAP) * (len(columns) - 1) <= self._most
-
-    # --- Ways to set a table ----------------------------------------------------------------------
+        return sum(_widths(every)) + len(_GAP) * (len(columns) - 1) <= self._width
 
     def _side_by_side(
         self, columns: Sequence[Column], every: Sequence[Sequence[_Text]]
@@ -103,7 +109,7 @@ class Page:
         upper: Sequence[int],
         moved: Sequence[int],
     ) -> list[str]:
-        """Two lines for a row: the rest of it stands below, in more where that does not fit."""
+        """A table with two or more lines a row: what does not fit beside the rest stands below."""
         above = [columns[place] for place in upper]
         heading, rule, *rows = self._side_by_side(above, _cells_at(upper, every))
         figures = [place for place in moved if columns[place].is_figure]
@@ -119,34 +125,33 @@ class Page:
         return [heading, *below[0], rule, *(line for row, more in pairs for line in (row, *more))]
 
     def _stacked(self, every: Sequence[Sequence[_Text]]) -> list[str]:
-        """Where there is no room for columns side by side: one cell below the other."""
+        """A table with each cell below the other, each with the name of its column."""
         heads, *rows = every
         lines = [] if rows else [*self._wrapped([_Text(", ".join(head.text for head in heads))])]
         for row in rows:
-            lines.append(self._rule * self._most)
+            lines.append(self._rule * self._width)
             for head, cell in zip(heads, row, strict=True):
                 if cell.text:
                     named = f"{head.text}: {cell.text}" if head.text else cell.text
                     lines += self._wrapped([_Text(named, cell.tone)])
         return lines
 
-    # --- What rich does ---------------------------------------------------------------------------
-
     def _wrapped(self, cells: Sequence[_Text], indent: str = "") -> Iterator[str]:
-        """Cells one after the other, broken at blanks where they must be."""
+        """The lines of some cells one after the other, broken at blanks where they must be."""
         from rich.text import Text  # noqa: PLC0415 (slow to load)
 
         text = Text.assemble(*_between([cell for cell in cells if cell.text]))
         if not text:
             return
         console = self._console()
-        for line in text.divide(_breaks(text.plain, self._most - len(indent))):
+        for line in text.divide(_breaks(text.plain, self._width - len(indent))):
             line.rstrip()
             with console.capture() as capture:
                 console.print(line, end="", soft_wrap=True)
             yield f"{indent}{capture.get()}"
 
     def _folded(self, columns: Sequence[Column], every: Sequence[Sequence[_Text]]) -> list[str]:
+        """A table whose cells rich folds until it fits."""
         from rich import box  # noqa: PLC0415 (slow to load)
         from rich.table import Table as Folded  # noqa: PLC0415
         from rich.text import Text  # noqa: PLC0415
@@ -165,17 +170,16 @@ class Page:
         console = self._console()
         with console.capture() as capture:
             console.print(folded)
-        # Where it is replaced, no cell has one.
+        # Where the rule is not "─", no cell can hold that letter.
         return capture.get().replace("─", self._rule).splitlines()
 
     def _console(self) -> Console:
         from rich.console import Console  # noqa: PLC0415 (slow to load)
 
-        # A test's id or a function's name may look like markup, or like the name of an emoji: none
-        # is.
+        # A test's id or a function's name may look like markup or an emoji's name, and is neither.
         return Console(
             file=io.StringIO(),
-            width=self._most,
+            width=self._width,
             force_terminal=self._colour,
             color_system="standard" if self._colour else None,
             highlight=False,
@@ -187,7 +191,7 @@ class Page:
 def _columns_of(text: str) -> int:
     if text.isascii():
         return len(text)
-    from rich.cells import cell_len  # noqa: PLC0415 (a hundredth of rich, and still not for nothing)
+    from rich.cells import cell_len  # noqa: PLC0415 (slow to load)
 
     return cell_len(text)
 
@@ -199,7 +203,7 @@ def _widths(every: Sequence[Sequence[_Text]]) -> list[int]:
 def _named(
     figures: Sequence[int], rest: Sequence[int], every: Sequence[Sequence[_Text]]
 ) -> Iterator[list[_Text]]:
-    """Figures that stand below no heading, each with its name, and what stands there anyway."""
+    """The lower line of each row: the figures that moved there, with their names, and the rest."""
     heads, *rows = every
     yield [heads[place] for place in rest]
     for row in rows:
@@ -212,18 +216,18 @@ def _named(
 
 
 def _cells_at(places: Sequence[int], every: Sequence[Sequence[_Text]]) -> list[list[_Text]]:
-    """Of each row, the cells of some columns."""
+    """The cells of some columns, row by row."""
     return [[row[place] for place in places] for row in every]
 
 
 def _between(cells: Sequence[_Text]) -> list[tuple[str, str]]:
-    """Cells with gaps between them, in rich's styles."""
+    """Cells in rich's styles, with gaps between them."""
     styled = [(text, _STYLES.get(tone, "")) for text, tone in cells]
     return [piece for cell in styled for piece in ((_GAP, ""), cell)][1:]
 
 
 def _breaks(text: str, room: int) -> Iterator[int]:
-    """Where the words begin that are the first of a line; rich would break or cut the longest."""
+    """Where new lines begin, at words; rich would break or cut the longest word."""
     taken = 0
     for word in re.finditer(r"\S+\s*", text):
         if taken and taken + _columns_of(word[0].rstrip()) > room:
@@ -235,7 +239,7 @@ def _breaks(text: str, room: int) -> Iterator[int]:
 def _has_all(
     lines: Sequence[str], columns: Sequence[Column], every: Sequence[Sequence[_Text]]
 ) -> bool:
-    """Whether no word and no figure was broken."""
+    """Whether the lines hold every word and every figure of a table unbroken."""
     folded = "\n".join(lines)
     wanted = {
         word

@@ -1,4 +1,7 @@
-"""What `print(log)` shows: what was compiled and why, summed up, and what is worth fixing first."""
+"""What `print(log)` shows: what is worth fixing first, then what was compiled, and why.
+
+Also what a notebook shows of a single compile.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ if TYPE_CHECKING:
 
     from jitcount._explain.compile import Compile
 
-# More rows than a person reads; the cheapest are left out.
+# More rows than these nobody reads; the cheapest are left out.
 _MOST_ROWS = 50
 
 _MOST_HOTSPOTS = 3
@@ -54,7 +57,7 @@ def log_table(
 
 
 def grouped(compiles: Sequence[Compile]) -> list[list[Compile]]:
-    """What is one row: a function, a line and what changed there; of eager operations, a line."""
+    """Compiles that are one row: by function, line and what changed; eager operations by line."""
     groups: dict[object, list[Compile]] = {}
     for compiled in compiles:
         key: object = ("eager", compiled.call_site, compiled.from_disk)
@@ -66,7 +69,7 @@ def grouped(compiles: Sequence[Compile]) -> list[list[Compile]]:
 
 
 def compiles_table(groups: Sequence[Sequence[Compile]]) -> Table:
-    """A row for each group."""
+    """A table with a row for each group of compiles; of very many, the most expensive ones."""
     shown = _costliest(groups)
     left_out = ""
     if more := len(groups) - len(shown):
@@ -78,7 +81,7 @@ def compiles_table(groups: Sequence[Sequence[Compile]]) -> Table:
 
 
 def _toned_row(group: Sequence[Compile]) -> Row:
-    """First calls are faint; of others, what changed stands out."""
+    """A row in which a first call is faint, and the cause of a recompile stands out."""
     row = _row(group)
     if all(map(is_first, group)):
         return toned(row, Tone.FAINT)
@@ -137,23 +140,16 @@ def _headline(compiles: Sequence[Compile]) -> str:
     made = [c for c in compiles if not c.from_disk]
     hits = len(compiles) - len(made)
     phases = ", ".join(
-        f"{name} {seconds(sum(figures))}"
-        for name, figures in (
-            ("trace", [c.trace_s for c in compiles]),
-            ("lower", [c.lower_s for c in compiles]),
-            ("compile", [c.compile_s for c in compiles]),
-        )
+        f"{phase} {seconds(sum(getattr(c, f'{phase}_s') for c in compiles))}"
+        for phase in ("trace", "lower", "compile")
     )
     also = f" and {plural(hits, 'disk hit')}" if hits else ""
     total = seconds(sum(c.total_s for c in compiles))
     return f"{plural(len(made), 'compile')}{also} in {total} ({phases})"
 
 
-# --- One compile by itself, with all that is said of it -------------------------------------------
-
-
 def one_compile(compiled: Compile) -> list[Part]:
-    """What it was, where and how long, then each cause with its advice."""
+    """One compile by itself: what, where and how long, then each cause with its advice."""
     arrays = ", ".join(compiled.signature)
     phases = ("trace", compiled.trace_s), ("lower", compiled.lower_s), ("XLA", compiled.compile_s)
     took = ", ".join(f"{name} {seconds(value)}" for name, value in phases)

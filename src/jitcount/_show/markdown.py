@@ -21,7 +21,7 @@ _INDENT = "  "
 
 
 def render(parts: Iterable[Part]) -> str:
-    r"""Markdown, without a final line break.
+    r"""Parts as Markdown, without a final line break.
 
     A heading is one, a note a paragraph, a deeper note an item of a list.
 

@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 
 
 class Tone(enum.Enum):
-    """How something is meant; each medium has its own way to show it, or none."""
+    """How a text is meant; each medium has its own way to show it, or none."""
 
     PLAIN = enum.auto()
     STRONG = enum.auto()
-    """Totals, and what parts are about."""
+    """For totals and headings."""
 
     FAINT = enum.auto()
-    """What needs no look: first calls."""
+    """For what needs no attention: first calls."""
 
     DIFFERENT = enum.auto()
-    """What differs, or should not be."""
+    """For what differs, or should not be so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Heading:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A line; what belongs to a line above is one deeper."""
+    """A line of text; one that belongs to a line above has a greater depth."""
 
     text: str
     depth: int = 0
@@ -57,7 +57,7 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Seconds:
-    """A duration; None where there is none, as in other figures: the cell stays empty."""
+    """A duration; None, as in other figures, for an empty cell."""
 
     value: float | None
 
@@ -79,7 +79,7 @@ class Ratio:
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """So many."""
+    """A number of things."""
 
     value: int
 
@@ -106,7 +106,7 @@ Content = str | Figure | tuple[str | Figure, ...]
 
 @dataclass(frozen=True, slots=True)
 class Toned:
-    """What stands in a cell, and how it is meant."""
+    """The content of a cell and its tone."""
 
     content: Content
     tone: Tone
@@ -122,12 +122,12 @@ def toned(row: Row, tone: Tone) -> Row:
 
 
 def content_of(cell: Cell) -> Content:
-    """What stands in a cell."""
+    """The content of a cell, whatever its tone."""
     return cell.content if isinstance(cell, Toned) else cell
 
 
 def tone_of(cell: Cell) -> Tone:
-    """How it is meant."""
+    """The tone of a cell."""
     return cell.tone if isinstance(cell, Toned) else Tone.PLAIN
 
 
@@ -138,7 +138,7 @@ class Column:
     name: str
     is_figure: bool = False
     is_below: bool = False
-    """Where a table is too wide, it has a line of its own below each row."""
+    """Whether it moves to a line of its own below each row, where the table is too wide."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", escape_control_chars(self.name))
@@ -151,7 +151,7 @@ class Table:
     columns: Sequence[Column]
     rows: Sequence[Row]
     left_out: str = ""
-    """Of rows that are not there, a line directly below."""
+    """A line directly below the table, about rows that it leaves out."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "left_out", escape_control_chars(self.left_out))

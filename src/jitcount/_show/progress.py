@@ -1,7 +1,4 @@
-"""How far long work is, on stderr: a bar on a terminal, plain lines in a log.
-
-The suite steps through work of its own; a recorder looks on while target compilers do theirs.
-"""
+"""The progress of long work, on stderr: a bar on a terminal, plain lines in a log."""
 
 from __future__ import annotations
 
@@ -22,7 +19,11 @@ _EVERY_ON_A_BAR = 0.1
 
 @contextlib.contextmanager
 def progress(what: str, total: int) -> Iterator[Callable[[str], None]]:
-    """Show how far a work of so many steps is; call what is given after each, with its name."""
+    """Show the progress of a work of `total` steps.
+
+    Yields:
+        A function to call after each step, with the name of the step.
+    """
     done = 0
     last = time.monotonic()
     with _bar(what, 0, total) as move:
@@ -40,7 +41,12 @@ def progress(what: str, total: int) -> Iterator[Callable[[str], None]]:
 
 
 def show_waiting(so_far: Callable[[], tuple[int, int]], wait: Callable[[float], bool]) -> None:
-    """Show what `so_far` says, done and wanted, until `wait` says that all is there."""
+    """Show the progress of target compilers until all are done.
+
+    Args:
+        so_far: returns how many compiles are done, and how many are wanted.
+        wait: waits up to so many seconds, and returns whether all are done.
+    """
     done, wanted = so_far()
     with _bar("compiling for targets", done, wanted, is_timed=True) as move:
         if move is not None:
@@ -58,7 +64,11 @@ def show_waiting(so_far: Callable[[], tuple[int, int]], wait: Callable[[float], 
 def _bar(
     what: str, done: int, total: int, *, is_timed: bool = False
 ) -> Iterator[Callable[[int, str], None] | None]:
-    """What moves a bar, which ends with a step's name or with the time; in a log there is none."""
+    """Show a bar, which ends with a step's name or with the time; not in a log.
+
+    Yields:
+        A function that moves the bar to a number of steps, with a name; None in a log.
+    """
     if not _is_terminal():
         yield None
         return

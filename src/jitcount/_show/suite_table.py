@@ -1,4 +1,4 @@
-"""What a run of the suite found."""
+"""What a run of the suite shows: a row for each case, then what is wrong."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def suite_table(ledger: Ledger, wrong: Mapping[str, Sequence[str]], took: float)
 
 
 def _emulated(ledger: Ledger) -> list[Part]:
-    """As if for a target: how much of it, and what was as on the CPU."""
+    """With an emulated target: how many programs were emulated, and which ran as on the CPU."""
     target = ledger.environment.as_if
     if not target:
         return []
@@ -83,7 +83,7 @@ def _standing(entry: CaseEntry, lines: Sequence[str]) -> Cell:
 
 
 def _seconds_on(entry: CaseEntry, target: str) -> float:
-    """What a target's compiler took for all of a case."""
+    """The seconds that a target's compiler took for all programs of a case."""
     results = [compiled.on[target] for compiled in entry.compiles if target in compiled.on]
     return sum(result.compile_s for result in distinct(results))
 

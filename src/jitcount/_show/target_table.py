@@ -1,4 +1,4 @@
-"""Tables of targets: which there are, and what their compilers said of each program."""
+"""Tables of targets: the list of them, and what their compilers said of each program."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def targets_summary(found: Mapping[str, Sequence[Compile]]) -> list[Part]:
 
 
 def _headline(name: str, blocks: Iterable[Sequence[OnTarget]]) -> str:
-    """The sums of blocks: each was recorded alone, so that each had a program compiled anew."""
+    """The totals of a target, over blocks that were recorded and compiled one by one."""
     made, refused = [], 0
     for results in blocks:
         made += [result.compile_s for result in distinct(results) if result.error is None]
@@ -81,13 +81,13 @@ def _headline(name: str, blocks: Iterable[Sequence[OnTarget]]) -> str:
 
 
 def distinct(results: Sequence[OnTarget]) -> list[OnTarget]:
-    """What a compiler was asked for in one block: a program that came twice counts once."""
+    """The results in one block without repeated programs: each was compiled once."""
     pairs = zip(results, _are_repeated(results), strict=True)
     return [result for result, is_again in pairs if not is_again]
 
 
 def _are_repeated(results: Iterable[OnTarget]) -> list[bool]:
-    """Of each result, whether it is that of a program that came before.
+    """For each result, whether its program came before.
 
     By fingerprint and not by identity, which is lost on the way to a file or another process.
     """
@@ -119,7 +119,7 @@ def _table(found: Sequence[tuple[Compile, OnTarget]]) -> Table:
 
 
 def _note(result: OnTarget) -> str:
-    """What to know of a result: a refusal, or what the program was compiled without."""
+    """A note to a result: why it was refused, or what the program was compiled without."""
     if result.error is not None:
         return shortened(result.error)
     if not result.left_out:
@@ -131,7 +131,7 @@ def _note(result: OnTarget) -> str:
 
 
 def shortened(error: str) -> str:
-    r"""A refusal in a line.
+    r"""The text of a refusal in one line, cut where it is long.
 
     >>> shortened("UNIMPLEMENTED: no F64\nand more")
     'UNIMPLEMENTED: no F64'

@@ -77,7 +77,7 @@ def render(
     """
     stream = stream or sys.stdout
     spell = functools.partial(encode_safely, encoding=encoding_of(stream))
-    page = Page(columns or width(stream), spell, colour)
+    page = Page(columns or width(stream), spell, colour=colour)
     lines: list[str] = []
     above: Part | None = None
     for part in parts:

@@ -1,4 +1,4 @@
-"""Figures and compiles in words, the same in every medium."""
+"""Figures and compiles as text, the same in every medium."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from jitcount._explain.compile import Compile
 
-# Past these, a distance is no longer counted.
+# From so many ulps on, a distance is only called "far".
 _FAR = 10_000
 
 # A result that uses less of its bound than this says nothing about the last digits.
@@ -23,7 +23,7 @@ _MOST_ARRAYS = 6
 
 
 def cell_text(cell: Cell) -> str:
-    r"""A cell as it is read.
+    r"""The text of a cell.
 
     >>> cell_text(Seconds(0.0451)), cell_text(Ratio(1.357)), cell_text(Bytes(None))
     ('45.1 ms', '1.36\xd7', '')
@@ -103,7 +103,7 @@ def share(used: float | None) -> str:
 
 
 def signature_of(signature: Sequence[str]) -> str:
-    """The arrays that a function was given; of many, the first."""
+    """The signature of a compile; of many arrays, the first."""
     if len(signature) <= _MOST_ARRAYS:
         return ", ".join(signature) or "no arrays"
     first = ", ".join(signature[: _MOST_ARRAYS - 1])
@@ -111,12 +111,12 @@ def signature_of(signature: Sequence[str]) -> str:
 
 
 def name_of(compiled: Compile) -> str:
-    """The function, with what is special about its compile."""
+    """The function of a compile, with "eager" or "disk" where it was so."""
     marks = {"eager": compiled.eager, "disk": compiled.from_disk}
     shown = ", ".join(mark for mark, is_so in marks.items() if is_so)
     return f"{compiled.function} ({shown})" if shown else compiled.function
 
 
 def tone_of_causes(compiled: Compile) -> Tone:
-    """First calls are faint; of others, what changed stands out."""
+    """The tone of a compile's causes: faint for a first call, different for a recompile."""
     return Tone.FAINT if is_first(compiled) else Tone.DIFFERENT

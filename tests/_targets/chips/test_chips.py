@@ -6,7 +6,7 @@ from typing import ClassVar
 import msgspec
 import pytest
 
-from jitcount._ledger.compare import emulates
+from jitcount._ledger.compare import _emulates
 from jitcount._ledger.environment import Environment, environment
 from jitcount._show.target_table import targets_table
 from jitcount._show.terminal import render
@@ -48,7 +48,7 @@ def test_a_real_tpu_is_known_by_what_jax_calls_it() -> None:
     assert len(kinds) == len(set(kinds))
     for tpu in TPUS:
         for kind in tpu.device_kinds:
-            assert emulates(ran(as_if=f"tpu:{tpu.name}"), ran(platform="tpu", device_kind=kind))
+            assert _emulates(ran(as_if=f"tpu:{tpu.name}"), ran(platform="tpu", device_kind=kind))
 
 
 def ran(**changed: str) -> Environment:

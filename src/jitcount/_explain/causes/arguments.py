@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Self, TypeAlias
 
-from jitcount._explain.causes.cause import Cause, Kind, TextCause
+import msgspec
+
+from jitcount._explain.causes.cause import Cause, Kind, Precedence, TextCause
 
 
 class StaticValue(TextCause, frozen=True, tag="static-argument/value"):
     """A static argument has another value, or a field of it has."""
 
     kind: ClassVar = Kind.STATIC_ARGUMENT
+    precedence: ClassVar = Precedence.STATIC
+    holds_user_values: ClassVar = True
     subject: ClassVar = "static argument {self.where}"
     sentence: ClassVar = "static argument {self.where} went from {self.before} to {self.after}"
     is_number: bool = False
 
     @property
     def advice(self) -> str:
-        """Trace it instead, if it can be."""
+        """To pass it as an array, if that can be."""
         place = self.where
         if self.is_number:
             can = f"the program can do with one for all values of {place}"
@@ -29,6 +33,8 @@ class Identity(TextCause, frozen=True):
     """A static argument that is known by its identity: another one may look just the same."""
 
     kind: ClassVar = Kind.STATIC_ARGUMENT
+    precedence: ClassVar = Precedence.STATIC
+    holds_user_values: ClassVar = True
     subject: ClassVar = "static argument {self.where}"
     sentence: ClassVar = "static argument {self.where} went from {self.before} to {self.after}"
     sentence_if_alike: ClassVar = ""
@@ -40,12 +46,12 @@ class Identity(TextCause, frozen=True):
 
     @property
     def advice(self) -> str:
-        """What differs has a program of its own; what does not need not be another object."""
+        """What to do about two objects that differ, or about two that look the same."""
         return (self.remedy_if_alike if self._is_alike else self.remedy).format(self=self)
 
     @property
     def changed(self) -> tuple[str, str]:
-        """What the two are; of those that look the same there is a sentence only."""
+        """What the two objects are; blanks for two that look the same."""
         return ("", "") if self._is_alike else super().changed
 
     def __str__(self) -> str:
@@ -53,7 +59,7 @@ class Identity(TextCause, frozen=True):
 
 
 class NoEquality(Identity, frozen=True, tag="static-argument/object"):
-    """A static object that compares by identity."""
+    """A static argument is another object of a class without ``__eq__``."""
 
     remedy: ClassVar = (
         "each {self.type_name} object has a program of its own: keep to a few of them, "
@@ -71,7 +77,7 @@ class NoEquality(Identity, frozen=True, tag="static-argument/object"):
 
 
 class StaticFunction(Identity, frozen=True, tag="static-argument/function"):
-    """A function that is passed as a static argument, or in one."""
+    """Another function was passed as a static argument, or in one."""
 
     remedy: ClassVar = (
         "each function for {self.where} has a program of its own: keep to a few of them"
@@ -83,11 +89,20 @@ class StaticFunction(Identity, frozen=True, tag="static-argument/function"):
         "make the function that is passed as {self.where} once, outside of the loop"
     )
 
+    def redacted(self) -> Self:
+        """The same cause without the user's values; not of the line that made both."""
+        hidden = super().redacted()
+        if not self._is_alike:
+            return hidden
+        return msgspec.structs.replace(hidden, before=self.before, after=self.after)
+
 
 class StaticField(TextCause, frozen=True, tag="static-argument/field"):
     """What a node of a pytree keeps beside its arrays: a field that is compiled in."""
 
     kind: ClassVar = Kind.STATIC_ARGUMENT
+    precedence: ClassVar = Precedence.STATIC
+    holds_user_values: ClassVar = True
     subject: ClassVar = "{self.where}"
     sentence: ClassVar = "{self.where} went from {self.before} to {self.after}"
     remedy: ClassVar = (
@@ -98,9 +113,11 @@ class StaticField(TextCause, frozen=True, tag="static-argument/field"):
 
 
 class StaticObject(TextCause, frozen=True, tag="static-argument/field-object"):
-    """The same, where the field holds something that is known by its identity."""
+    """A static field of a pytree's node that holds something that is known by its identity."""
 
     kind: ClassVar = Kind.STATIC_ARGUMENT
+    precedence: ClassVar = Precedence.STATIC
+    holds_user_values: ClassVar = True
     sentence: ClassVar = "{self.where} is another object"
     remedy: ClassVar = (
         "make what {self.where} holds once, and give the same to every {self.type_name}"
@@ -112,26 +129,41 @@ class Parameter(TextCause, frozen=True, tag="static-argument/parameter"):
     """An operation outside of jit has something else compiled in."""
 
     kind: ClassVar = Kind.STATIC_ARGUMENT
+    precedence: ClassVar = Precedence.STATIC
+    holds_user_values: ClassVar = True
     subject: ClassVar = "parameter {self.where}"
     sentence: ClassVar = "parameter {self.where} went from {self.before} to {self.after}"
     remedy: ClassVar = "put the operation into a jitted function, or keep its {self.where} the same"
 
 
 class CallConvention(Cause, frozen=True, tag="call-convention"):
-    """By keyword instead of by position, or the other way round."""
+    """An argument is passed by keyword instead of by position, or the other way round."""
 
     kind: ClassVar = Kind.CALL_CONVENTION
+    precedence: ClassVar = Precedence.STRUCTURE
+    holds_user_values: ClassVar = False
     sentence: ClassVar = "{self.where} was passed {self.after} instead of {self.before}"
     remedy: ClassVar = "pass {self.where} {self.before} in every call"
     by_keyword: bool
-    """Now; before it was the other way round."""
+    """Whether it is passed by keyword now; before it was the other way round."""
 
     @property
     def before(self) -> str:
-        """How it was passed."""
+        """How the argument was passed in the earlier program."""
         return "by position" if self.by_keyword else "by keyword"
 
     @property
     def after(self) -> str:
-        """How it was passed."""
+        """How the argument is passed now."""
         return "by keyword" if self.by_keyword else "by position"
+
+
+ArgumentCause: TypeAlias = (
+    StaticValue
+    | NoEquality
+    | StaticFunction
+    | StaticField
+    | StaticObject
+    | Parameter
+    | CallConvention
+)

@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
-from jitcount._explain.causes.cause import Cause, Kind, TextCause
+from jitcount._explain.causes.cause import Cause, Kind, Precedence, TextCause
 from jitcount._observe.array_type import ArrayType
 
 
 class Shape(Cause, frozen=True, tag="shape"):
-    """Another shape, or another number of axes."""
+    """An array has another shape, or another number of axes."""
 
     kind: ClassVar = Kind.SHAPE
+    precedence: ClassVar = Precedence.ARRAY
+    holds_user_values: ClassVar = False
     old: ArrayType
     new: ArrayType
 
     @property
     def before(self) -> str:
-        """Dtype and shape."""
+        """Dtype and shape in the earlier program."""
         return str(self.old)
 
     @property
     def after(self) -> str:
-        """Dtype and shape."""
+        """Dtype and shape now."""
         return str(self.new)
 
     @property
@@ -35,7 +37,7 @@ class Shape(Cause, frozen=True, tag="shape"):
 
     @property
     def advice(self) -> str:
-        """Pad, or keep the rank."""
+        """To pad the array, or to keep its rank."""
         if not self.axes:
             return f"pass {self.where} with rank {len(self.old.shape)} in every call"
         named = ", ".join(map(str, self.axes))
@@ -45,7 +47,7 @@ class Shape(Cause, frozen=True, tag="shape"):
 
     @property
     def changed(self) -> tuple[str, str]:
-        """The axis and its lengths, where there is one; else the whole shapes."""
+        """The axis that changed and its lengths; the whole shapes if it is not exactly one."""
         if len(self.axes) != 1:
             if self.old.dtype != self.new.dtype:  # which is a cause of its own
                 shapes = (str(each).removeprefix(each.dtype) for each in (self.old, self.new))
@@ -68,9 +70,11 @@ class Shape(Cause, frozen=True, tag="shape"):
 
 
 class Dtype(TextCause, frozen=True, tag="dtype"):
-    """Another dtype."""
+    """An array has another dtype."""
 
     kind: ClassVar = Kind.DTYPE
+    precedence: ClassVar = Precedence.ARRAY
+    holds_user_values: ClassVar = False
     subject: ClassVar = "{self.where}"
     sentence: ClassVar = "{self.where} went from {self.before} to {self.after}"
     remedy: ClassVar = "cast it before the call: {self.where}.astype('{self.before}')"
@@ -80,26 +84,28 @@ class WeakType(Cause, frozen=True, tag="weak-type"):
     """A Python scalar in the place of an array, or the other way round."""
 
     kind: ClassVar = Kind.WEAK_TYPE
+    precedence: ClassVar = Precedence.ARRAY
+    holds_user_values: ClassVar = False
     subject: ClassVar = "{self.where}"
     dtype: str
     is_weak: bool
-    """Now; before it was the other way round."""
+    """Whether it is weakly typed now; before it was the other way round."""
 
     is_scalar: bool
 
     @property
     def before(self) -> str:
-        """The dtype, perhaps weak."""
+        """The dtype in the earlier program, perhaps weak."""
         return self.dtype if self.is_weak else f"weak {self.dtype}"
 
     @property
     def after(self) -> str:
-        """The dtype, perhaps weak."""
+        """The dtype now, perhaps weak."""
         return f"weak {self.dtype}" if self.is_weak else self.dtype
 
     @property
     def advice(self) -> str:
-        """Make it an array of that dtype."""
+        """To pass an array of that dtype."""
         if self.is_scalar:
             passed = f"pass jnp.{self.dtype}(...) for {self.where} in every call"
             # A part of an argument cannot be static.
@@ -118,24 +124,31 @@ NO_DEVICE = "no device in particular"
 
 
 class OnDevice(TextCause, frozen=True, tag="device"):
-    """Bound to a device, or to another one."""
+    """An array is bound to a device, or to another one."""
 
     kind: ClassVar = Kind.DEVICE
+    precedence: ClassVar = Precedence.ARRAY
+    holds_user_values: ClassVar = False
     subject: ClassVar = "{self.where}"
     sentence: ClassVar = "{self.where} went from {self.before} to {self.after}"
 
     @property
     def advice(self) -> str:
-        """Put it there once."""
+        """To put the array on one device, once."""
         device = self.after if self.before == NO_DEVICE else self.before
         return f"put {self.where} on {device} once, with jax.device_put, before the first call"
 
 
 class Sharding(TextCause, frozen=True, tag="sharding"):
-    """Laid out another way over several devices."""
+    """An array is laid out another way over several devices."""
 
     kind: ClassVar = Kind.SHARDING
+    precedence: ClassVar = Precedence.ARRAY
+    holds_user_values: ClassVar = False
     sentence: ClassVar = "{self.where} was sharded as {self.after} instead of {self.before}"
     remedy: ClassVar = (
         "give {self.where} its sharding once, with jax.device_put, before the first call"
     )
+
+
+ArrayCause: TypeAlias = Shape | Dtype | WeakType | OnDevice | Sharding

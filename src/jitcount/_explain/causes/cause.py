@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 import enum
-from typing import ClassVar
+import re
+from typing import ClassVar, Self
 
 import msgspec
 
 REDACTED = "<redacted>"
-"""Stands in place of a user's value that is not to be told."""
+"""Stands in place of a value of the user's that is not to be shown."""
+
+# A key that is no number, with all that follows: it may hold brackets of its own.
+_KEY = re.compile(r"\[(?!\d+\]).*", re.DOTALL)
 
 
 class Kind(enum.StrEnum):
-    """The kinds of cause, as users write them."""
+    """The kinds of cause; each is a text, and can be compared with one.
+
+    >>> import jax, jitcount, numpy as np
+    >>> with jitcount.record() as log:
+    ...     _ = jax.jit(lambda x: 2 * x)(np.zeros(3, np.float32))
+    >>> kind = log.compiles[0].causes[0].kind
+    >>> kind is jitcount.Kind.FIRST_CALL, kind == "first-call"
+    (True, True)
+    """
 
     FIRST_CALL = "first-call"
     SHAPE = "shape"
@@ -29,6 +41,24 @@ class Kind(enum.StrEnum):
     JIT_OPTIONS = "jit-options"
     CACHES_CLEARED = "caches-cleared"
     UNKNOWN = "unknown"
+
+
+class Precedence(enum.IntEnum):
+    """What decides first which of several earlier programs is the nearest; lower is earlier.
+
+    One difference of a level makes two programs farther apart than all differences of the levels
+    below it together. `diff.distance` and the weights of `history` both follow this order.
+    """
+
+    FUNCTION = enum.auto()
+    TRANSFORM = enum.auto()
+    STATIC = enum.auto()
+    OPTIONS = enum.auto()
+    SETTINGS = enum.auto()
+    STRUCTURE = enum.auto()
+    ARRAY = enum.auto()
+    NO_DIFFERENCE = enum.auto()
+    """The cause names nothing that differs: a first call, for example."""
 
 
 class Cause(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind"):
@@ -49,26 +79,35 @@ class Cause(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="
     kind: ClassVar[Kind]
     """In a file it is the kind and, where it has several, the form: ``"pytree/keys"``."""
 
+    precedence: ClassVar[Precedence]
+    """How far apart this difference puts two programs."""
+
+    holds_user_values: ClassVar[bool]
+    """Whether `before`, `after` and the keys in `where` can be values of the user's.
+
+    It has no default, as a forgotten one would show such values where they are to be left out.
+    """
+
     sentence: ClassVar[str] = ""
-    """What it says, with its own facts in braces; `__str__` where that is not enough."""
+    """The text of the cause, with its own fields in braces; `__str__` where that is not enough."""
 
     remedy: ClassVar[str] = ""
-    """The same for its advice."""
+    """The text of its advice, with its own fields in braces."""
 
     subject: ClassVar[str] = ""
-    """The same for what has changed, where a table can say ``subject: before → after``."""
+    """What has changed, with its own fields in braces: for ``subject: before → after``."""
 
     where: str
     """The place, as the user would write it: ``params['dense']['kernel']``."""
 
     @property
     def before(self) -> str:
-        """What was there in the nearest earlier program."""
+        """What the nearest earlier program has at that place."""
         return ""
 
     @property
     def after(self) -> str:
-        """What is there now."""
+        """What this program has at that place."""
         return ""
 
     @property
@@ -87,6 +126,21 @@ class Cause(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="
         """The shortest way to say it, for tables and summaries."""
         subject, change = self.changed
         return f"{subject}{between}{change}" if change else str(self)
+
+    def redacted(self) -> Self:
+        """The same cause without the user's values: that they differ is said, not what they are.
+
+        Names stay: of functions, arguments, types and settings.
+
+        >>> from jitcount._explain.causes.arguments import StaticValue
+        >>> print(StaticValue("config['tokens'].rate", "'a secret'", "'another'").redacted())
+        static argument config[<redacted>] went from <redacted> to <redacted>
+        """
+        if not self.holds_user_values:
+            return self
+        where = _KEY.sub(f"[{REDACTED}]", self.where)
+        texts = {"before", "after"}.intersection(self.__struct_fields__)
+        return msgspec.structs.replace(self, where=where, **dict.fromkeys(texts, REDACTED))
 
     def __str__(self) -> str:
         return self.sentence.format(self=self)

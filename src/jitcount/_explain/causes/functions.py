@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Self, TypeAlias
 
-from jitcount._explain.causes.cause import Cause, Kind, TextCause
+from jitcount._explain.causes.cause import Cause, Kind, Precedence, TextCause
 
 _BY_IDENTITY = "JAX knows functions as objects, not as text"
 
@@ -13,6 +13,8 @@ class FirstCall(Cause, frozen=True, tag="first-call"):
     """A function that had not been compiled before; `where` is its name."""
 
     kind: ClassVar = Kind.FIRST_CALL
+    precedence: ClassVar = Precedence.NO_DIFFERENCE
+    holds_user_values: ClassVar = False
     remedy: ClassVar = "nothing to mend: {self.where} must be compiled once"
     transform: str = ""
 
@@ -25,6 +27,8 @@ class CachesCleared(Cause, frozen=True, tag="caches-cleared"):
     """The identical program had been compiled; `where` is the function's name."""
 
     kind: ClassVar = Kind.CACHES_CLEARED
+    precedence: ClassVar = Precedence.NO_DIFFERENCE
+    holds_user_values: ClassVar = False
     sentence: ClassVar = (
         "the identical program of {self.where} had been compiled: caches were cleared, "
         "or the entry was evicted"
@@ -33,9 +37,11 @@ class CachesCleared(Cause, frozen=True, tag="caches-cleared"):
 
 
 class Unknown(Cause, frozen=True, tag="unknown"):
-    """What cannot be known, with the reason why."""
+    """A cause that cannot be known, with the reason why."""
 
     kind: ClassVar = Kind.UNKNOWN
+    precedence: ClassVar = Precedence.NO_DIFFERENCE
+    holds_user_values: ClassVar = False
     sentence: ClassVar = "the cause is not known: {self.reason}"
     reason: str
 
@@ -44,22 +50,24 @@ class NewFunction(TextCause, frozen=True, tag="new-function"):
     """A function object that is made again and again; `where` is the line that makes it."""
 
     kind: ClassVar = Kind.NEW_FUNCTION
+    precedence: ClassVar = Precedence.FUNCTION
+    holds_user_values: ClassVar = False
     name: str
     form: str
-    """As in `observe.functions.Function`."""
+    """What made it, as in `Function.kind`: ``"lambda"``, ``"partial"``, ``"method"``."""
 
     around: str = ""
     """What was made anew around the function, where that is the same: "value_and_grad"."""
 
     is_librarys: bool = False
-    """The line is not the user's."""
+    """Whether the line is a library's."""
 
     operation: str = ""
     """What it was traced into outside of jit, as a body or a branch: "scan"."""
 
     @property
     def advice(self) -> str:
-        """Make it once."""
+        """To make the function once."""
         if self.is_librarys and self.operation:
             return (
                 f"call it inside of a jitted function: the library makes {self.name} at each call"
@@ -105,6 +113,8 @@ class Transform(TextCause, frozen=True, tag="transform"):
     """The same function under another transformation; `where` is its name."""
 
     kind: ClassVar = Kind.TRANSFORM
+    precedence: ClassVar = Precedence.TRANSFORM
+    holds_user_values: ClassVar = False
     sentence: ClassVar = "{self.where} is compiled {self.after}, and was {self.before}"
     remedy: ClassVar = (
         "each way of transforming {self.where} has a program of its own: keep to a few of them"
@@ -115,6 +125,8 @@ class JitOption(TextCause, frozen=True, tag="jit-options"):
     """Another `jax.jit` of the same function; `where` is the option."""
 
     kind: ClassVar = Kind.JIT_OPTIONS
+    precedence: ClassVar = Precedence.OPTIONS
+    holds_user_values: ClassVar = True
     sentence: ClassVar = (
         "another jax.jit of the function has {self.where}={self.after} instead of {self.before}"
     )
@@ -122,23 +134,34 @@ class JitOption(TextCause, frozen=True, tag="jit-options"):
         "keep one jax.jit of the function, with {self.where}={self.before}, and call that"
     )
 
+    def redacted(self) -> Self:
+        """The same cause without the compiler's options; the other options are no user's values."""
+        return super().redacted() if self.where == "compiler_options" else self
+
 
 class Setting(TextCause, frozen=True, tag="config"):
     """A setting of JAX's that is part of its key; `where` is its name."""
 
     kind: ClassVar = Kind.CONFIG
+    precedence: ClassVar = Precedence.SETTINGS
+    holds_user_values: ClassVar = False
     subject: ClassVar = "setting {self.where}"
     sentence: ClassVar = "the setting {self.where} went from {self.before} to {self.after}"
     for_a_block: bool
-    """A context manager has set it."""
+    """Whether a context manager has set it."""
 
     in_environment: bool
-    """A variable of its name is there."""
+    """Whether the environment has a variable of its name."""
 
     @property
     def advice(self) -> str:
-        """Says where it comes from, as far as that can be told."""
+        """To set it once; says what has set it, as far as that is known."""
         origin = "a context manager" if self.for_a_block else "jax.config.update"
         if self.in_environment and not self.for_a_block:
             origin += f" or {self.where.upper()} in the environment"
         return f"{origin} has set it; set it once, before the first call"
+
+
+FunctionCause: TypeAlias = (
+    FirstCall | CachesCleared | Unknown | NewFunction | Transform | JitOption | Setting
+)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
-from jitcount._explain.causes.cause import Kind, TextCause
+from jitcount._explain.causes.cause import Kind, Precedence, TextCause
 
 NOT_GIVEN = "not given"
 
@@ -13,12 +13,14 @@ class Keys(TextCause, frozen=True, tag="pytree/keys"):
     """A dict with other keys, or a node of another library's with other children."""
 
     kind: ClassVar = Kind.PYTREE
+    precedence: ClassVar = Precedence.STRUCTURE
+    holds_user_values: ClassVar = False
     gained: tuple[str, ...]
     lost: tuple[str, ...]
 
     @property
     def advice(self) -> str:
-        """Keep the keys."""
+        """To pass the same keys in every call."""
         changed = ", ".join((*self.gained, *self.lost))
         return f"pass {changed} of {self.where} in every call, or in none"
 
@@ -32,6 +34,8 @@ class Length(TextCause, frozen=True, tag="pytree/length"):
     """A list or tuple of another length."""
 
     kind: ClassVar = Kind.PYTREE
+    precedence: ClassVar = Precedence.STRUCTURE
+    holds_user_values: ClassVar = False
     sentence: ClassVar = (
         "{self.where} went from a {self.container} of {self.lengths[0]} to one of {self.lengths[1]}"
     )
@@ -41,9 +45,11 @@ class Length(TextCause, frozen=True, tag="pytree/length"):
 
 
 class StaticPart(TextCause, frozen=True, tag="pytree/static"):
-    """What a node keeps beside its arrays has changed, and no field tells where."""
+    """What a node keeps beside its arrays has changed, and no field of it can be named."""
 
     kind: ClassVar = Kind.PYTREE
+    precedence: ClassVar = Precedence.STRUCTURE
+    holds_user_values: ClassVar = True
     sentence: ClassVar = (
         "the static part of {self.where} changed: {self.before} became {self.after}"
     )
@@ -55,9 +61,11 @@ class StaticPart(TextCause, frozen=True, tag="pytree/static"):
 
 
 class Optional(TextCause, frozen=True, tag="pytree/optional"):
-    """An argument that is not always given."""
+    """An argument is given in one of the two calls only."""
 
     kind: ClassVar = Kind.PYTREE
+    precedence: ClassVar = Precedence.STRUCTURE
+    holds_user_values: ClassVar = False
     remedy: ClassVar = "give {self.where} in every call, or in none"
 
     def __str__(self) -> str:
@@ -67,16 +75,21 @@ class Optional(TextCause, frozen=True, tag="pytree/optional"):
 
 
 class Container(TextCause, frozen=True, tag="pytree/container"):
-    """Another type of container, or None against an array."""
+    """A place holds another type of container, or None in place of an array."""
 
     kind: ClassVar = Kind.PYTREE
+    precedence: ClassVar = Precedence.STRUCTURE
+    holds_user_values: ClassVar = False
     subject: ClassVar = "{self.where}"
     sentence: ClassVar = "{self.where} went from {self.before} to {self.after}"
 
     @property
     def advice(self) -> str:
-        """Keep the type."""
+        """To pass the same type in every call."""
         if "None" in {self.before, self.after}:
             zeros = "zeros, say, where there is nothing to pass"
             return f"pass an array for {self.where} in every call: {zeros}"
         return f"pass {self.where} as {self.before} in every call"
+
+
+StructureCause: TypeAlias = Keys | Length | StaticPart | Optional | Container

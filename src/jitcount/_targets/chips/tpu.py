@@ -37,7 +37,7 @@ class Tpu:
     """The smallest slice, in chips: one host's."""
 
     device_kinds: tuple[str, ...]
-    """What JAX may call a real one: `Device.device_kind`, by which ledgers know their device."""
+    """What JAX calls a real one: `jax.Device.device_kind`."""
 
     devices_per_chip: int = 1
     options: dict[str, Any] = field(default_factory=dict)

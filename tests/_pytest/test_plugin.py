@@ -304,7 +304,7 @@ LOADED = """
 import sys
 
 def pytest_unconfigure():
-    rare = {"jitcount._show", "jitcount._pytest.failing", "jitcount._targets.names"}
+    rare = {"jitcount._show", "jitcount._pytest.checks", "jitcount._targets.names"}
     print(sorted(rare & set(sys.modules)))
 """
 

@@ -1,6 +1,6 @@
-"""How far long work is, on stderr: a bar on a terminal, plain lines in a log.
+"""Shows on stderr how far long work is: a bar on a terminal, plain lines in a log.
 
-The suite steps through work of its own; a recorder looks on while target compilers do theirs.
+The suite steps through work of its own; a recorder waits while compilers of targets do theirs.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from jitcount._text import encode_safely, encoding_of, escape_control_chars
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-# In a log, a line so often, in seconds; a bar moves more smoothly.
-_EVERY = 10.0
-_EVERY_ON_A_BAR = 0.1
+# Seconds between two lines in a log; a bar moves more smoothly.
+_LINE_EVERY_S = 10.0
+_BAR_EVERY_S = 0.1
 
 
 @contextlib.contextmanager
 def progress(what: str, total: int) -> Iterator[Callable[[str], None]]:
-    """Show how far a work of so many steps is; call what is given after each, with its name."""
+    """Show how far work of `total` steps is: call what this yields after each, with its name."""
     done = 0
     last = time.monotonic()
     with _bar(what, 0, total) as move:
@@ -32,33 +32,33 @@ def progress(what: str, total: int) -> Iterator[Callable[[str], None]]:
             done += 1
             if move is not None:
                 move(done, name)
-            elif (now := time.monotonic()) - last >= _EVERY:
+            elif (now := time.monotonic()) - last >= _LINE_EVERY_S:
                 last = now
-                _say(f"{what}: {done} of {total}, {name}")
+                _write_line(f"{what}: {done} of {total}, {name}")
 
         yield step
 
 
 def show_waiting(so_far: Callable[[], tuple[int, int]], wait: Callable[[float], bool]) -> None:
-    """Show what `so_far` says, done and wanted, until `wait` says that all is there."""
+    """Show how many of how many `so_far` returns, until `wait` returns that all are done."""
     done, wanted = so_far()
     with _bar("compiling for targets", done, wanted, is_timed=True) as move:
         if move is not None:
-            while not wait(_EVERY_ON_A_BAR):
+            while not wait(_BAR_EVERY_S):
                 move(so_far()[0], "")
             return
-        _say(f"jitcount: {done} of {wanted} target compiles done")
+        _write_line(f"jitcount: {done} of {wanted} target compiles done")
         while done < wanted:
-            wait(_EVERY)
+            wait(_LINE_EVERY_S)
             done, wanted = so_far()
-            _say(f"jitcount: {done} of {wanted} target compiles done")
+            _write_line(f"jitcount: {done} of {wanted} target compiles done")
 
 
 @contextlib.contextmanager
 def _bar(
     what: str, done: int, total: int, *, is_timed: bool = False
 ) -> Iterator[Callable[[int, str], None] | None]:
-    """What moves a bar, which ends with a step's name or with the time; in a log there is none."""
+    """Yield what moves a bar, which ends with a step's name or with the time; None in a log."""
     if not _is_terminal():
         yield None
         return
@@ -90,7 +90,7 @@ def _is_terminal() -> bool:
         return False
 
 
-def _say(text: str) -> None:
+def _write_line(text: str) -> None:
     if sys.stderr is not None:  # print would take stdout for it
         with contextlib.suppress(OSError, ValueError):  # the work is worth more than the line
             print(_fit(text), file=sys.stderr, flush=True)  # noqa: T201

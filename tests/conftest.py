@@ -14,6 +14,8 @@ from jitcount._ledger.environment import environment
 from jitcount._targets.installed import is_installed
 from jitcount._targets.names import parse
 
+pytest_plugins = ["tests.expected"]  # --update-expected
+
 for _name in ("COLUMNS", "FORCE_COLOR", "GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY"):
     os.environ.pop(_name, None)  # what is tested is not told of where the tests run
 

@@ -1,6 +1,7 @@
 """Records what a script compiles, from its import of JAX on, and reports that on stderr.
 
-Every run of ``jitcount run`` needs this; what an option adds is in `jitcount._cli.outputs`.
+What only an option needs is imported where that option is looked at: a run without options imports
+no emulation, no profile and no targets.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from jitcount._explain.causes import Kind
 from jitcount._explain.explain import to_compile
 from jitcount._explain.summary import sentences
-from jitcount._ledger.files import FileError
+from jitcount._ledger.files import FileError, write_whole
 from jitcount._record.log import CompileLog
 from jitcount._record.record import record
 from jitcount._registry import registry
@@ -24,9 +25,17 @@ from jitcount._show.text import plural, seconds
 from jitcount._text import one_line
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
     from jitcount._cli.run import Options
+    from jitcount._emulate.result import Emulation
+    from jitcount._explain.compile import Compile
+    from jitcount._ledger.environment import Environment
     from jitcount._observe.in_flight import Observation
+    from jitcount._show.parts import Part
     from jitcount._show.stderr import StderrWriter
+    from jitcount._what_if import Scans
 
 
 class RunReport:
@@ -35,25 +44,36 @@ class RunReport:
     def __init__(self, options: Options, stderr: StderrWriter) -> None:
         self._options = options
         self._stderr = stderr
-        self._outputs = list(options.outputs(stderr))
         self._log = CompileLog()
         self._recording = contextlib.ExitStack()
+        self._emulation: Emulation | None = None
+        self._where: Environment | None = None
+        self._scans: Scans | None = None
 
     def begin(self) -> None:
         """Record from now on."""
         options = self._options
         if options.live:
             registry.listen(self._show_live)
-        for output in self._outputs:
-            output.begin(self._recording)
+        if options.as_if:
+            from jitcount._emulate.as_if import as_if
+
+            self._emulation = self._recording.enter_context(as_if(options.as_if))
+        if options.what_if:
+            from jitcount._profile.loops import keeper
+
+            keeper.is_wanted = True
         profile = options.profile or options.what_if
         recorder = record(options.targets, progress=True, redact=options.redact, profile=profile)
         self._log = self._recording.enter_context(recorder)
 
     def before_exit_handlers(self) -> None:
-        """Read what the exit handlers take down, and keep the compilers of targets running."""
-        for output in self._outputs:
-            output.before_exit_handlers(self._log)
+        """Read what JAX's exit handler takes down, and keep the compilers of targets running."""
+        if self._options.ledger and self._log.compiles:  # else there may be no backend to read
+            from jitcount._ledger.environment import environment
+
+            with contextlib.suppress(Exception):
+                self._where = environment()
         if (compilers := _target_compilers()) is not None:
             atexit.unregister(compilers.close_compilers)  # what a handler compiles goes to them too
 
@@ -72,29 +92,41 @@ class RunReport:
         finally:
             if (compilers := _target_compilers()) is not None:
                 compilers.close_compilers()
-        if not is_interrupt:
-            for output in self._outputs:
-                output.measure()
+        if self._options.what_if and not is_interrupt:
+            self._measure_loops()
+
+    def _measure_loops(self) -> None:
+        """Compile loops as scans too; if that fails it costs a line, and no exit code."""
+        from jitcount._what_if import Scans, measure_loops
+
+        self._scans = Scans()
+        try:
+            measure_loops(self._options.targets, self._scans)
+        except KeyboardInterrupt:
+            self._stderr.write("jitcount: --what-if was interrupted: not all loops were measured")
+            raise
+        except Exception as error:  # noqa: BLE001 (whatever it is)
+            self._stderr.write(f"jitcount: --what-if could not measure: {one_line(error)}")
 
     def finish(self) -> int:
         """Save and show what was recorded, and hold it to the limit; returns the exit code.
 
         The files come first: whatever becomes of what is shown, or of one of them, they are there.
         """
-        compiles = self._log.compiles
-        for output in self._outputs:
-            compiles = output.with_measured(compiles)
-        problems = []
-        for output in self._outputs:
+        compiles, problems = self._compiles(), []
+        for path, save in (
+            (self._options.ledger, self._save_ledger),
+            (self._options.profile_trace, self._save_trace),
+        ):
             try:
-                output.save(compiles)
+                if path is not None:
+                    save(path, compiles)
             except FileError as error:
                 problems.append(str(error))
         try:
             self._stderr.write(log_text(self._log, self._stderr, whole=self._options.all))
-            for output in self._outputs:
-                if parts := output.parts(compiles):
-                    self._stderr.write(f"\n{self._stderr.rendered(parts)}")
+            for parts in self._tables(compiles):
+                self._stderr.write(f"\n{self._stderr.rendered(parts)}")
         except Exception as error:  # noqa: BLE001 (what was not saved, and the limit, are shown)
             problems.append(f"could not tell: {one_line(error)}")
         for problem in problems:
@@ -104,6 +136,45 @@ class RunReport:
         if is_past_limit:
             self._stderr.write(f"jitcount: {plural(made, 'compile')}, and --max allows {limit}")
         return 2 if problems else int(is_past_limit)
+
+    def _compiles(self) -> Sequence[Compile]:
+        """What was compiled, with what was measured of its loops."""
+        if self._scans is None:
+            return self._log.compiles
+        from jitcount._what_if import with_scans
+
+        return with_scans(self._log.compiles, self._scans)
+
+    def _save_ledger(self, path: Path, compiles: Sequence[Compile]) -> None:
+        from jitcount._ledger.environment import environment
+        from jitcount._ledger.ledger import CaseEntry, Ledger, write_ledger
+
+        cases = {self._options.program[0]: CaseEntry(compiles=tuple(compiles))}
+        try:
+            write_ledger(path, Ledger(environment=self._where or environment(), cases=cases))
+        except FileError:
+            raise
+        except Exception as error:  # noqa: BLE001 (JAX is half imported, or no backend starts)
+            raise FileError(f"{path}: cannot be written: {one_line(error)}") from None
+
+    def _save_trace(self, path: Path, compiles: Sequence[Compile]) -> None:
+        from jitcount._show.chrome_trace import chrome_trace
+
+        write_whole(path, chrome_trace(compiles).encode())
+
+    def _tables(self, compiles: Sequence[Compile]) -> Iterator[Sequence[Part]]:
+        """What options show below the table of compiles."""
+        if self._emulation is not None:
+            from jitcount._show.emulation_table import emulation_table
+
+            yield emulation_table(self._emulation)
+        if self._options.profile or self._options.what_if:
+            from jitcount._show.profile_table import loops_shown, profile_tables
+
+            # A profile has the loops below each program.
+            parts = profile_tables(compiles) if self._options.profile else loops_shown(compiles)
+            if parts:
+                yield parts
 
     def _show_live(self, observation: Observation) -> None:
         compiled = to_compile(observation, redact=self._options.redact)

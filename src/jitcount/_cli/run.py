@@ -23,9 +23,6 @@ from jitcount._show.stderr import StderrWriter
 from jitcount._text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from jitcount._cli.outputs import Output
     from jitcount._cli.program import Ending
     from jitcount._cli.report import RunReport
 
@@ -50,25 +47,6 @@ class Options:
     profile_trace: Path | None = None
     what_if: bool = False
     redact: bool = False
-
-    def outputs(self, stderr: StderrWriter) -> Iterator[Output]:
-        """What the options add to the report; what nobody asked for is not imported."""
-        if self.what_if:
-            from jitcount._cli.outputs.what_if import WhatIfOutput
-
-            yield WhatIfOutput(self, stderr)  # first: what it measures, the others show and save
-        if self.ledger:
-            from jitcount._cli.outputs.ledger import LedgerOutput
-
-            yield LedgerOutput(self, stderr)
-        if self.as_if:
-            from jitcount._cli.outputs.emulation import EmulationOutput
-
-            yield EmulationOutput(self, stderr)
-        if self.profile:
-            from jitcount._cli.outputs.profile import ProfileOutput
-
-            yield ProfileOutput(self, stderr)
 
 
 def declare(parser: argparse.ArgumentParser) -> None:

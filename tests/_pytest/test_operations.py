@@ -72,7 +72,7 @@ def layers(project: Project, count: int, *arguments: str) -> Finished:
 
 
 def switch_on(project: Project) -> int:
-    """Put the operations into the budget; gives those of the program."""
+    """Put the operations into the budget; returns those of the program."""
     (project.root / "pytest.ini").write_text(INI + ON)
     good(project.run("--compile-update"))
     sizes = read_budget(project.root / "budget.json").sizes

@@ -53,7 +53,7 @@ def run(words: list[str], *, is_module: bool) -> Ending:
             _run_module(words)
         else:
             _run_script(words)
-    except BaseException as raised:  # noqa: BLE001 (whatever it is, the user sees it as ever)
+    except BaseException as raised:  # noqa: BLE001 (whatever it is, the user sees it as under Python)
         error = raised
     else:
         return Ending()

@@ -51,10 +51,9 @@ class Measured(msgspec.Struct, frozen=True):
     operations: Operations = {}
 
 
-def budget_file(config: pytest.Config) -> Path | None:
-    """Where the budget of this run is, or will be; None if there is none."""
-    named = config.getoption("jitcount_budget") or config.getini("compile_budget")
-    return config.rootpath / named if named else None
+def budget_name(config: pytest.Config) -> str:
+    """The budget's file as the user names it, from the root of the project; empty if none."""
+    return config.getoption("jitcount_budget") or config.getini("compile_budget")
 
 
 class RunBudget:
@@ -65,10 +64,10 @@ class RunBudget:
     """
 
     def __init__(self, config: pytest.Config) -> None:
-        self._name = config.getoption("jitcount_budget") or config.getini("compile_budget")
+        self._name = budget_name(config)
         self._with_eager = bool(config.getini("compile_budget_eager"))
         self._with_operations = bool(config.getini("compile_budget_operations"))
-        path = budget_file(config)
+        path = config.rootpath / self._name if self._name else None
         self._update = _update_asked(config, path)
         self._budget: Budget | None = None
         if path is not None and self._update is None:
@@ -156,12 +155,14 @@ class RunBudget:
 
     def finish(self, passed: dict[str, bool], exitstatus: int) -> None:
         """Update the budget, if that was asked for, and the run came to its end."""
-        if self._update is not None:
-            others = list(passed.values()).count(False)
+        if self._update is not None and exitstatus in {
+            pytest.ExitCode.OK,
+            pytest.ExitCode.TESTS_FAILED,
+        }:
             measured = self._of(passed)
             sizes = _sizes_of(measured) if self._with_operations else None
             counts = {test: found.counts for test, found in measured.items()}
-            self._update.finish(counts, sizes, others, exitstatus)
+            self._update.finish(counts, sizes, not_passed=list(passed.values()).count(False))
 
     def sections(self, passed: dict[str, bool]) -> Iterator[tuple[str, list[str]]]:
         """The titles and lines that the budget adds to the end of a run."""
@@ -255,35 +256,25 @@ class BudgetUpdate:
         self._path = path
         self._is_written = is_written
         self._change: Change | None = None
-        self._others = 0
+        self._not_passed = 0
         self._collected = CollectedTests(config)
         config.pluginmanager.register(self._collected, "jitcount-collected")
 
-    def finish(
-        self, measured: dict[str, Counts], sizes: Sizes | None, others: int, exitstatus: int
-    ) -> None:
-        """Change the budget, if the run came to its end.
-
-        Args:
-            measured: by test that passed, what it compiled.
-            sizes: the operations of that, where the budget is to have them.
-            others: how many tests did not pass.
-            exitstatus: pytest's.
-        """
-        self._others = others
-        if exitstatus in {pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED}:
-            is_gone, is_written = self._collected.is_gone, self._is_written
-            self._change = update_budget(
-                self._path, measured, is_gone, sizes=sizes, is_written=is_written
-            )
+    def finish(self, counts: dict[str, Counts], sizes: Sizes | None, *, not_passed: int) -> None:
+        """Put the counts of tests that passed into the budget, and their operations, if any."""
+        self._not_passed = not_passed
+        is_gone, is_written = self._collected.is_gone, self._is_written
+        self._change = update_budget(
+            self._path, counts, is_gone, sizes=sizes, is_written=is_written
+        )
 
     def lines(self) -> list[str]:
         """What was changed in the budget, or would be."""
         if self._change is None:
             return [f"{self._path} is left as it is: the run did not come to its end"]
         lines = [] if self._is_written else self._change.lines()
-        if self._others:
-            tests = "1 test that" if self._others == 1 else f"{self._others} tests that"
+        if self._not_passed:
+            tests = "1 test that" if self._not_passed == 1 else f"{self._not_passed} tests that"
             lines.append(f"{tests} did not pass: as before")
         lines += filter(None, [self._change.note])
         verb = "wrote" if self._is_written else "would change"

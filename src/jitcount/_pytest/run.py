@@ -17,7 +17,7 @@ from jitcount._explain.compile import Compile
 from jitcount._ledger import files
 from jitcount._ledger.environment import Environment, environment
 from jitcount._ledger.files import FileError, decode, encode, require_replaceable
-from jitcount._pytest.budget import Measured, RunBudget, budget_file
+from jitcount._pytest.budget import Measured, RunBudget, budget_name
 from jitcount._pytest.counting import compiles_of, log_of
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class Run:
         try:
             _prepare_targets(config.getoption("jitcount_targets"))
             if self._ledger is not None:
-                _require_usable(self._ledger, budget_file(config))
+                self._require_usable(self._ledger, budget_name(config))
             self.budget = RunBudget(config)
         except (FileError, ValueError, ImportError) as error:  # of a file, or of a target
             pytest.exit(str(error), 2)
@@ -62,6 +62,13 @@ class Run:
         """By test, whether all of its phases passed; for one that is run again, the last time."""
         self._where: Environment | None = None
         self._are_cleared = False
+
+    def _require_usable(self, ledger: Path, budget: str) -> None:
+        """Refuse a ledger that would replace a file of others, or the budget of the same run."""
+        if budget and ledger.resolve() == (self._config.rootpath / budget).resolve():
+            what = "is the budget's file, and --compile-ledger names it too: give it another"
+            raise FileError(f"{ledger}: {what}")
+        require_replaceable(ledger, files.LEDGER)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(
@@ -147,14 +154,6 @@ class Run:
         every = [compiled for found in self._found.values() for compiled in found]
         again = duplicate_compiles(every, are_cleared=self._are_cleared)
         return [*costliest(self._found, most), *again]
-
-
-def _require_usable(ledger: Path, budget: Path | None) -> None:
-    """Refuse a ledger that would replace a file of others, or the budget of the same run."""
-    if budget is not None and ledger.resolve() == budget.resolve():
-        what = "is the budget's file, and --compile-ledger names it too: give it another"
-        raise FileError(f"{ledger}: {what}")
-    require_replaceable(ledger, files.LEDGER)
 
 
 def _prepare_targets(names: Sequence[str]) -> None:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from jitcount._emulate.result import Emulation
     from jitcount._explain.compile import Compile
     from jitcount._ledger.environment import Environment
-    from jitcount._observe.in_flight import Observation
+    from jitcount._observe.in_flight import InFlightCompile
     from jitcount._show.parts import Part
     from jitcount._show.stderr import StderrWriter
     from jitcount._what_if import Scans
@@ -176,7 +176,7 @@ class RunReport:
             if parts:
                 yield parts
 
-    def _show_live(self, observation: Observation) -> None:
+    def _show_live(self, observation: InFlightCompile) -> None:
         compiled = to_compile(observation, redact=self._options.redact)
         why = [cause for cause in compiled.causes if cause.kind != Kind.FIRST_CALL]
         if why and not compiled.from_disk:

@@ -21,7 +21,7 @@ from jitcount._show.stderr import StderrWriter
 from jitcount._text import one_line
 
 if TYPE_CHECKING:
-    from jitcount._observe.in_flight import Observation
+    from jitcount._observe.in_flight import InFlightCompile
 
 # `multiprocessing` runs its finalizers from the highest priority down; nobody else is so low.
 _LAST = -1_000_000
@@ -40,7 +40,7 @@ class Summary:
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._begin_in_a_fork)
 
-    def _add(self, seen: Observation) -> None:
+    def _add(self, seen: InFlightCompile) -> None:
         self._log.add(seen)
 
     def _begin_in_a_fork(self) -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from jitcount._explain.compile import Compile
-    from jitcount._observe.in_flight import Observation
+    from jitcount._observe.in_flight import InFlightCompile
 
 
 class Refused(NamedTuple):
@@ -83,7 +83,7 @@ def _begin_to_count(item: pytest.Item, counting: contextlib.ExitStack) -> None:
     log, repeats = log_of(item), item.stash[_REPEATS]
     isolation = item.config.pluginmanager.get_plugin("jitcount-isolation")
 
-    def listener(seen: Observation) -> None:
+    def listener(seen: InFlightCompile) -> None:
         is_repeat = isolation is not None and isolation.is_repeat(seen)
         (repeats if is_repeat else log).add(seen)
 

@@ -22,7 +22,7 @@ from jitcount._after_jax import after_import_of_jax, forget
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Generator, Iterable
 
-    from jitcount._observe.in_flight import Observation
+    from jitcount._observe.in_flight import InFlightCompile
     from jitcount._observe.program import Program
     from jitcount._registry import Excuse, Registry
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 Key: TypeAlias = tuple[object, ...]
 
 
-def key_of(seen: Observation) -> Key | None:
+def key_of(seen: InFlightCompile) -> Key | None:
     """A key that a program has again when it is compiled after a clear; None if there is none.
 
     A call of a jitted function is known by its description: a new lambda of the same text is
@@ -74,7 +74,7 @@ class Isolation:
         self._own: frozenset[Key] = frozenset()
         """What the fixtures of the test have compiled, from its call on, if it holds a count."""
 
-        self._repeats: list[Observation] = []
+        self._repeats: list[InFlightCompile] = []
         self._is_setting_up = False
         self._is_narrow = False
         """Whether the history holds less than the fixtures that are set up have compiled."""
@@ -89,24 +89,24 @@ class Isolation:
         from jitcount._registry import registry  # noqa: PLC0415 (it needs JAX)
 
         self._registry = registry
-        self._excuse_before = registry.excuse
+        self._excuse_before = registry.exempt_from_guards
         registry.listen(self._listener)
-        registry.excuse = self._excuses
+        registry.exempt_from_guards = self._excuses
 
     def pytest_unconfigure(self) -> None:
         """Remove the listener, and let guards refuse as before."""
         forget(self._waiting)
         if self._registry is not None:
             self._registry.forget(self._listener)
-            self._registry.excuse = self._excuse_before
+            self._registry.exempt_from_guards = self._excuse_before
 
     # --- What is compiled -------------------------------------------------------------------------
 
-    def is_repeat(self, seen: Observation) -> bool:
+    def is_repeat(self, seen: InFlightCompile) -> bool:
         """Whether a fixture of the test has compiled the same, and it was cleared here since."""
         return any(repeat is seen for repeat in self._repeats)
 
-    def _on_compiled(self, seen: Observation) -> None:
+    def _on_compiled(self, seen: InFlightCompile) -> None:
         key = key_of(seen)
         if key in self._own and key not in self._cached:
             self._repeats.append(seen)
@@ -115,7 +115,7 @@ class Isolation:
             for warmups in self._at_work:
                 warmups.append((key, seen.program))
 
-    def _excuses(self, seen: Observation) -> bool:
+    def _excuses(self, seen: InFlightCompile) -> bool:
         """Whether guards must allow a compile, in any test: it was cached before we cleared."""
         key = key_of(seen)
         if key is None or key in self._cached:

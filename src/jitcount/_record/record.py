@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from jitcount._explain.compile import Compile
-    from jitcount._observe.in_flight import Observation
+    from jitcount._observe.in_flight import InFlightCompile
     from jitcount._targets.names import Target
     from jitcount._targets.session import Session
 
@@ -78,7 +78,7 @@ class record:  # noqa: N801 (reads as a verb where it is used, like `open`)
         self._redact = redact
         self._profile = profile
         self._on_compile = on_compile
-        self._open: Entered[tuple[Callable[[Observation], None], Session | None]] = Entered()
+        self._open: Entered[tuple[Callable[[InFlightCompile], None], Session | None]] = Entered()
 
     def __enter__(self) -> CompileLog:
         if self._profile:
@@ -97,7 +97,9 @@ class record:  # noqa: N801 (reads as a verb where it is used, like `open`)
             session.begin()
             registry.supply(session.taker)
         log = CompileLog(session, redact=self._redact)
-        listener: Callable[[Observation], None] = log.add  # a bound method is a new one each time
+        listener: Callable[[InFlightCompile], None] = (
+            log.add
+        )  # a bound method is a new one each time
         if self._on_compile is not None:
             listener = Telling(log, self._on_compile)
         self._open.add((listener, session))
@@ -174,7 +176,7 @@ class Telling:
         self._thread = _Thread()
         self._has_failed = False
 
-    def __call__(self, observation: Observation) -> None:
+    def __call__(self, observation: InFlightCompile) -> None:
         """Take one more; what the user's function compiles itself is in the log, and not told."""
         self._log.add(observation)
         if self._thread.is_telling:

@@ -1,7 +1,7 @@
-"""The door of the pytest plugin: pytest loads this file in every project, so it imports nothing.
+"""The entry point of the pytest plugin: pytest imports this file in every project, so it is small.
 
-What it asks for is done in `jitcount._pytest.plugin`, imported when a test, an option or an ini
-value wants it. Neither imports JAX before the tests do.
+The work is done in `jitcount._pytest`, imported if a test, an option or an ini value asks for it.
+Neither imports JAX before the tests do.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MARKERS = {
 
 
 _SHOWN = 10
-"""How many compiles --compiles shows where it is not said."""
+"""How many compiles ``--compiles`` shows without a number."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -86,18 +86,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_load_initial_conftests(
     early_config: pytest.Config, parser: pytest.Parser, args: list[str]
 ) -> None:
-    """Read ``--compiles test_b.py`` as what it looks like: its N comes with a ``=``, or not."""
+    """Read the file in ``--compiles test_b.py`` as a file: N is given as ``--compiles=N``."""
     options = args[: args.index("--")] if "--" in args else args
     bare = [place for place, word in enumerate(options) if word == "--compiles"]
     for place in bare:
         args[place] = f"--compiles={_SHOWN}"
-    if bare:  # what conftest files are looked for by was read before this
+    if bare:  # the paths by which pytest looks for conftest files were read before this
         known = parser.parse_known_args(args, namespace=copy.copy(early_config.option))
         early_config.known_args_namespace.file_or_dir = known.file_or_dir
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Make the markers known, and start what the options ask for."""
+    """Register the markers, and what the options ask for."""
     for line in MARKERS.values():
         config.addinivalue_line("markers", line)
     if (chosen := _isolation(config)) not in {"clear", "none"}:
@@ -109,17 +109,17 @@ def pytest_configure(config: pytest.Config) -> None:
             raise pytest.UsageError(f"{name}: {error}; it can be true or false") from None
     config.option.jitcount_show = _shown(config)
     if config.getoption("jitcount_as_if"):
-        from jitcount._pytest.as_if import AsIf  # noqa: PLC0415 (the same)
+        from jitcount._pytest.as_if import AsIf  # noqa: PLC0415 (here and below: if asked for)
 
         config.pluginmanager.register(AsIf(config), "jitcount-as-if")
     if os.environ.get("GITHUB_ACTIONS") == "true" and not hasattr(config, "workerinput"):
-        from jitcount._pytest.github import Github  # noqa: PLC0415 (the same)
+        from jitcount._pytest.github import Github  # noqa: PLC0415
 
         config.pluginmanager.register(Github(config), "jitcount-github")
     options = ("show", "ledger", "budget", "update", "review", "targets")
     wanted = any(config.getoption(f"jitcount_{name}") for name in options)
     if wanted or config.getini("compile_budget"):
-        from jitcount._pytest.run import Run  # noqa: PLC0415 (who wants none pays nothing)
+        from jitcount._pytest.run import Run  # noqa: PLC0415
 
         config.pluginmanager.register(Run(config), "jitcount-run")
 
@@ -138,14 +138,14 @@ def _isolation(config: pytest.Config) -> str:
 
 
 def _is_counted(item: pytest.Item) -> bool:
-    """Whether anything wants to know what a test compiles: itself, or the whole run."""
+    """Whether a test's compiles are counted: for the test itself, or for the whole run."""
     return _asks(item) or item.config.pluginmanager.has_plugin("jitcount-run")
 
 
 def _holds_count(item: pytest.Item) -> bool:
-    """Whether what a test compiles is held against a number."""
+    """Whether a test's compiles are held to a number."""
     run = item.config.pluginmanager.get_plugin("jitcount-run")
-    return _asks(item) or (run is not None and run.holds_counts)
+    return _asks(item) or (run is not None and run.budget.holds_counts)
 
 
 def _asks(item: pytest.Item) -> bool:
@@ -157,12 +157,12 @@ def _is_marked(item: pytest.Item) -> bool:
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """See whether there are counts that must not depend on the order of tests."""
+    """Isolate tests from each other, if some of them hold a count."""
     config = session.config
     if _isolation(config) == "none" or config.getoption("collectonly"):
         return
     if any(map(_holds_count, session.items)):
-        from jitcount._pytest.isolation import Isolation  # noqa: PLC0415 (who wants none pays nothing)
+        from jitcount._pytest.isolation import Isolation  # noqa: PLC0415
 
         isolation = Isolation(session.items, _holds_count)
         config.pluginmanager.register(isolation, "jitcount-isolation")
@@ -171,21 +171,21 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 @pytest.fixture
 def compiles(request: pytest.FixtureRequest) -> Any:
     """A log of what the test's call phase compiles: `jitcount.CompileLog`."""
-    from jitcount._pytest import plugin  # noqa: PLC0415
+    from jitcount._pytest import counting  # noqa: PLC0415
 
-    return plugin.log_of(request.node)
+    return counting.log_of(request.node)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Before the fixtures, one of which is its log: a rerun is counted anew."""
+    """Begin to count before the fixtures, one of which is the log: a rerun is counted anew."""
     if _is_counted(item):
-        from jitcount._pytest import plugin  # noqa: PLC0415
+        from jitcount._pytest import counting  # noqa: PLC0415
 
-        plugin.begin(item)
+        counting.begin(item)
         if _holds_count(item):
-            # With all that a failure shows: pytest reads what it imports by what a test may mock.
-            from jitcount._pytest import markers  # noqa: F401, PLC0415
+            # With all that a failure shows: pytest's import hook uses what a test may mock.
+            from jitcount._pytest import checks  # noqa: F401, PLC0415
 
 
 @pytest.hookimpl(wrapper=True)
@@ -193,24 +193,24 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     """Count what the test itself compiles."""
     if not _is_counted(item):
         return (yield)
-    from jitcount._pytest import plugin  # noqa: PLC0415
+    from jitcount._pytest import counting  # noqa: PLC0415
 
     is_marked = _is_marked(item)
     try:
         if is_marked:
-            from jitcount._pytest import markers  # noqa: PLC0415
+            from jitcount._pytest import checks  # noqa: PLC0415
 
-            markers.require_usable(item)
-        with plugin.counted(item):
+            checks.require_usable_markers(item)
+        with counting.counted(item):
             result = yield
     finally:
-        plugin.note_costs(item)
-    plugin.require_counted(item)
+        counting.note_costs(item)
+    counting.require_counted(item)
     if is_marked:
-        markers.check(item)
+        checks.check_markers(item)
     run = item.config.pluginmanager.get_plugin("jitcount-run")
     if run is not None:
-        run.check(item)
+        run.budget.check(item, counting.log_of(item))
     return result
 
 
@@ -221,7 +221,7 @@ def pytest_runtest_makereport(
     """Show with a failed test that holds a count what it compiled."""
     report = yield
     if call.when == "call" and report.failed and _holds_count(item):
-        from jitcount._pytest import failing  # noqa: PLC0415
+        from jitcount._pytest import checks  # noqa: PLC0415
 
-        failing.report_failure(item, report)
+        checks.report_failure(item, report)
     return report

@@ -14,8 +14,10 @@ from jitcount._ledger.environment import environment
 from jitcount._targets.installed import is_installed
 from jitcount._targets.names import parse
 
+pytest_plugins = ["tests.expected"]  # --update-expected
+
 for _name in ("COLUMNS", "FORCE_COLOR", "GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY"):
-    os.environ.pop(_name, None)  # what is tested is not told of where the tests run
+    os.environ.pop(_name, None)  # where the tests run must not change what is tested
 
 
 # Before, the plugin wants CUDA's own libraries (0.8), or takes no description of a chip (0.9).

@@ -1,11 +1,10 @@
-"""What is to be done once JAX is there, for modules that must not import it themselves.
+"""Calls back once a program has imported JAX, for modules that must not import it themselves.
 
-A finder stands first in `sys.meta_path` until JAX has been imported, and then is gone. It must
-never fail that import: what goes wrong in a callback is logged, and shows again when jitcount is
-used.
+A finder stands first in `sys.meta_path` until JAX has been imported, and is then removed. It must
+never fail that import: what a callback raises is logged, and shows again when jitcount is used.
 
-It may be a module of ours that imports JAX. What is called back would find that module half made,
-so it is called when the last of ours that is being loaded is there.
+It may be a module of jitcount that imports JAX. A callback would find that module half loaded, so
+callbacks wait until all modules of jitcount that are being loaded are complete.
 """
 
 from __future__ import annotations
@@ -21,13 +20,13 @@ if TYPE_CHECKING:
 _callbacks: list[Callable[[], object]] = []
 
 _ours_loading: set[str] = set()
-"""The modules of ours that are being loaded, in whichever thread."""
+"""The modules of jitcount that are being loaded, in whichever thread."""
 
 
 def after_import_of_jax(callback: Callable[[], object]) -> None:
-    """Call back as soon as JAX has been imported, once: now, if it has been.
+    """Call back once, as soon as JAX has been imported: at once, if it has been.
 
-    What is called back while JAX is imported has no say in that import: see to errors there.
+    A callback that raises does not fail the import of JAX: it must report its errors itself.
     """
     if jax_is_imported():
         callback()
@@ -38,24 +37,24 @@ def after_import_of_jax(callback: Callable[[], object]) -> None:
 
 
 def forget(callback: Callable[[], object]) -> None:
-    """Call it no more, if it waits."""
+    """Drop a callback that still waits for JAX."""
     _callbacks[:] = [waiting for waiting in _callbacks if waiting is not callback]
 
 
 def jax_is_imported() -> bool:
-    """Whether JAX has been imported, to the end, and no module of ours is half made."""
+    """Whether JAX has been imported completely, and no module of jitcount is half loaded."""
     jax = sys.modules.get("jax")
     is_loading = getattr(getattr(jax, "__spec__", None), "_initializing", False)
     return jax is not None and not is_loading and not _ours_loading
 
 
 class _Finder:
-    """Is asked for every module, and finds JAX, as the others do, and what is ours."""
+    """Finds JAX and the modules of jitcount as the other finders do, with a loader of ours."""
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
-        """Find JAX, and be there when it is loaded.
+        """Find JAX, with a loader that calls back once it is loaded.
 
-        That may never be: a script may only want to know whether JAX is installed
+        It may never be loaded: a script may only want to know whether JAX is installed
         (`importlib.util.find_spec`). So the finder stays until there is a module.
         """
         if name != "jax" and not name.startswith("jitcount."):
@@ -74,7 +73,7 @@ class _Finder:
 
 
 class _Loader:
-    """A module's own loader, and what comes after."""
+    """A module's own loader, which calls back when the module is loaded."""
 
     def __init__(self, loader: Any) -> None:
         self._loader = loader
@@ -83,7 +82,7 @@ class _Loader:
         return getattr(self._loader, name)
 
     def exec_module(self, module: Any) -> None:
-        """Load the module as ever, under its own loader's name, and call back."""
+        """Load the module as without us, under its own loader's name, then call back."""
         name = module.__spec__.name
         module.__loader__ = module.__spec__.loader = self._loader
         if name == "jax":
@@ -99,8 +98,8 @@ class _Loader:
                 _call_back()
 
 
-# Python takes the frames of its import system out of the traceback of an import that failed. Ours
-# goes with them: a user sees what there is without us.
+# Python removes the frames of its import system from the traceback of an import that failed. With
+# this file name ours is removed too.
 _Loader.exec_module.__code__ = _Loader.exec_module.__code__.replace(
     co_filename=SourceFileLoader.exec_module.__code__.co_filename
 )
@@ -109,7 +108,7 @@ _Loader.exec_module.__code__ = _Loader.exec_module.__code__.replace(
 def _call_back() -> None:
     if _ours_loading:
         return
-    # A new list: in another thread, an import may be on its way through the old one.
+    # A new list: in another thread, an import may be iterating over the old one.
     sys.meta_path = [finder for finder in sys.meta_path if finder is not _finder]
     while _callbacks:
         try:

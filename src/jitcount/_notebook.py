@@ -1,4 +1,4 @@
-"""``%load_ext jitcount``: what a cell of a notebook compiles, with ``%%jitcount``."""
+"""``%load_ext jitcount`` in a notebook adds ``%%jitcount``, which shows what a cell compiles."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ _FIRST_LINE = "# %%jitcount\n"
 
 
 def load(shell: Any) -> None:
-    """Add the magic."""
+    """Add the magics ``%jitcount`` and ``%%jitcount`` to IPython."""
 
     def magic(line: str, cell: str | None = None) -> Any:
         """Show what an expression (%jitcount f(x)), or a whole cell (%%jitcount), compiles."""
         if cell is None:
             return _run(shell, line)
         if line.strip():
-            from IPython.core.error import UsageError  # noqa: PLC0415 (it is there)
+            from IPython.core.error import UsageError  # noqa: PLC0415 (only in notebooks)
 
             raise UsageError(f"%%jitcount takes nothing beside the cell below; {line.strip()!r}")
         # Another magic must be what the cell begins with.
         return _run(shell, cell if cell.startswith("%%") else _FIRST_LINE + cell)
 
-    from IPython.core import magic as magics  # noqa: PLC0415 (the same)
+    from IPython.core import magic as magics  # noqa: PLC0415
 
-    # A semicolon at the end keeps the value from being shown, as without us; since IPython 8.10.
+    # A semicolon at the end of a cell hides its value, as without us; since IPython 8.10.
     silenced = getattr(magics, "output_can_be_silenced", lambda function: function)
     shell.register_magic_function(silenced(magic), "line_cell", _NAME)
 
 
 def unload(shell: Any) -> None:
-    """Take it away again."""
+    """Remove the magics from IPython."""
     for kind in ("line", "cell"):
         shell.magics_manager.magics[kind].pop(_NAME, None)
 
@@ -52,11 +52,11 @@ def _number(shell: Any) -> int:
 
 
 def _run(shell: Any, source: str) -> Any:
-    """Run source as a cell's, show its compiles, and give the value of its last expression.
+    """Run source as a cell, show its compiles, and return the value of its last expression.
 
-    What it raises is the cell's own.
+    What the cell raises is raised.
     """
-    from IPython.display import display  # noqa: PLC0415 (it is there)
+    from IPython.display import display  # noqa: PLC0415 (only in notebooks)
 
     from jitcount._record.record import record  # noqa: PLC0415 (it needs JAX)
 
@@ -79,12 +79,12 @@ def _run(shell: Any, source: str) -> Any:
 
 
 def _refuse_to_await(source: str) -> None:
-    """Say what to do about a cell that IPython would run in its event loop: a magic cannot."""
+    """Refuse a cell that awaits: IPython would run it in its event loop, and a magic cannot."""
     try:
         compile(source, "", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
     except SyntaxError:
         return
-    from IPython.core.error import UsageError  # noqa: PLC0415 (it is there)
+    from IPython.core.error import UsageError  # noqa: PLC0415 (only in notebooks)
 
     instead = "open `with jitcount.record() as log:` in the cell, and end it with `log`"
     raise UsageError(f"%%jitcount cannot run a cell that awaits; {instead}")

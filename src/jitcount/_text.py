@@ -1,8 +1,8 @@
-r"""Texts of others, made fit to be shown: as one line, and in letters that the stream has.
+r"""Other people's texts, made safe to print: in one line, and in letters that the stream has.
 
 A name, a path or a ledger may hold anything: a line break, an escape sequence that moves the
 cursor, a mark that turns the direction of writing. All of these are shown as Python writes them:
-``\n``, ``\x1b``, ``\u202e``.
+``\n``, ``\x1b``, ``\u202e``. Errors in one line, and "did you mean", are here too.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _IN_ASCII = {
 
 
 def escape_control_chars(text: str) -> str:
-    r"""A text as one line that forges no other and moves no cursor.
+    r"""Return a text as one line that forges no other and moves no cursor.
 
     >>> print(escape_control_chars("a\x1b[2Jb\nc"))
     a\x1b[2Jb\nc
@@ -48,13 +48,13 @@ def _is_plain(character: str) -> bool:
 
 
 def encoding_of(stream: object) -> str:
-    """What a stream can take; all letters, where it does not say."""
+    """Return the encoding of a stream; UTF-8 if it has none."""
     encoding = getattr(stream, "encoding", None)
     return encoding if isinstance(encoding, str) else "utf-8"
 
 
 def encode_safely(text: str, encoding: str | None = None) -> str:
-    r"""A text in letters that `encoding` (stdout's) has: our own signs in ASCII, others as escapes.
+    r"""Replace what `encoding` (stdout's) lacks: our own signs by ASCII, others by escapes.
 
     >>> encode_safely("größer → 大 …", "latin-1")
     'größer -> \\u5927 ...'
@@ -78,11 +78,8 @@ def _escaped(character: str) -> str:
     return character.encode("unicode_escape").decode()
 
 
-# --- What an exception says, in one line: where a program goes on, its traceback has no place -----
-
-
 def one_line(error: BaseException | str) -> str:
-    r"""The kind and the text of an exception in one line, or a text without its line breaks.
+    r"""Return an exception's class and text in one line, or a text without its line breaks.
 
     >>> one_line(ValueError("no such\nthing")), one_line("no such\nthing")
     ('ValueError: no such thing', 'no such thing')
@@ -91,18 +88,15 @@ def one_line(error: BaseException | str) -> str:
     return " ".join(text.split())
 
 
-# --- What a mistyped name may have been meant to be -----------------------------------------------
-
-
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """A question with the nearest names; empty where none is near.
+    """Return a question with the names nearest to a mistyped one; empty if none is near.
 
     >>> did_you_mean("sum-1O", ["sum-10", "matmul", "sum-100"])
     'did you mean sum-10 or sum-100?'
     >>> did_you_mean("nothing", ["sum-10"])
     ''
     """
-    import difflib  # noqa: PLC0415 (only who mistypes pays for it)
+    import difflib  # noqa: PLC0415 (only for those who mistype)
 
     by_folded = {each.casefold(): each for each in known}
     near = difflib.get_close_matches(name.casefold(), by_folded, n=3)

@@ -1,11 +1,10 @@
 """What the command can be asked is said at once, without JAX, and whole."""
 
-from pathlib import Path
-
 import pytest
 
 import jitcount as package
 from jitcount._cli.main import main
+from tests.expected import expect_file
 from tests.helpers import jitcount, python
 
 TERMINAL = {"COLUMNS": "80", "NO_COLOR": "1"}
@@ -95,7 +94,7 @@ def test_the_help_is_this_page() -> None:
     page = ""
     for words in "--help", *(f"{command} --help" for command in COMMANDS):
         page += f"$ jitcount {words}\n{jitcount(*words.split(), env=TERMINAL).stdout}\n"
-    assert page == (Path(__file__).parent / "help.txt").read_text()
+    expect_file(page, "help.txt")
 
 
 def test_the_version_is_one_line() -> None:

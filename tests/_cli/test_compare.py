@@ -11,6 +11,7 @@ import pytest
 
 from jitcount._cli.main import main
 from jitcount._ledger.ledger import Ledger, read_ledger, write_ledger
+from tests.expected import expect, expect_file
 from tests.helpers import jitcount, python, running
 
 
@@ -48,7 +49,7 @@ def wide(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_ledgers_that_agree(ledgers: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (ledgers / "again.json").write_bytes((ledgers / "good.json").read_bytes())
     assert main(["compare", str(ledgers / "good.json"), str(ledgers / "again.json")]) == 0
-    assert shown(capsys.readouterr().out) == (Path(__file__).parent / "agree.txt").read_text()
+    expect_file(shown(capsys.readouterr().out), "agree.txt")
 
 
 def test_differences_come_first_and_the_exit_code_is_1(
@@ -56,16 +57,22 @@ def test_differences_come_first_and_the_exit_code_is_1(
 ) -> None:
     assert main(["compare", str(ledgers / "good.json"), str(ledgers / "bad.json")]) == 1
     lines = shown(capsys.readouterr().out).splitlines()
-    assert lines[:3] == [
-        "2 differences in 3 cases in 2 ledgers",
-        "  first-example in bad: compiled sum 3, add 1, not sum 2, add 1",
-        "  max in bad: is missing",
-    ]
-    assert lines[-6:-3] == [
-        "exp  0.13  = RATIO  = RATIO",
-        "first-example  exact  = RATIO  ✗",
-        "… and 1 case in one ledger only",
-    ]
+    expect(
+        lines[:3],
+        [
+            "2 differences in 3 cases in 2 ledgers",
+            "  first-example in bad: compiled sum 3, add 1, not sum 2, add 1",
+            "  max in bad: is missing",
+        ],
+    )
+    expect(
+        lines[-6:-3],
+        [
+            "exp  0.13  = RATIO  = RATIO",
+            "first-example  exact  = RATIO  ✗",
+            "… and 1 case in one ledger only",
+        ],
+    )
 
 
 def test_a_ledger_with_a_part_of_the_cases_is_one_line(
@@ -76,17 +83,23 @@ def test_a_ledger_with_a_part_of_the_cases_is_one_line(
     write_ledger(ledgers / "part.json", part)
     assert main(["compare", str(ledgers / "good.json"), str(ledgers / "part.json")]) == 1
     lines = shown(capsys.readouterr().out).splitlines()
-    assert lines[:3] == [
-        "1 difference in 3 cases in 2 ledgers",
-        "  part: 2 of 3 cases are missing: first-example, max",
-        "",
-    ]
-    assert lines[-6:-2] == [
-        "─",
-        "exp  0.13  = RATIO  = RATIO",
-        "… and 2 cases in one ledger only",
-        "",
-    ]
+    expect(
+        lines[:3],
+        [
+            "1 difference in 3 cases in 2 ledgers",
+            "  part: 2 of 3 cases are missing: first-example, max",
+            "",
+        ],
+    )
+    expect(
+        lines[-6:-2],
+        [
+            "─",
+            "exp  0.13  = RATIO  = RATIO",
+            "… and 2 cases in one ledger only",
+            "",
+        ],
+    )
 
 
 def test_plain_data_for_other_programs(ledgers: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -116,7 +129,7 @@ def test_plain_data_for_other_programs(ledgers: Path, capsys: pytest.CaptureFixt
 def test_markdown_for_a_job_summary(ledgers: Path, capsys: pytest.CaptureFixture[str]) -> None:
     files = [str(ledgers / name) for name in ("good.json", "bad.json")]
     assert main(["compare", "--markdown", *files]) == 1
-    assert shown(capsys.readouterr().out) == (Path(__file__).parent / "differ.md").read_text()
+    expect_file(shown(capsys.readouterr().out), "differ.md")
 
 
 @pytest.mark.parametrize(

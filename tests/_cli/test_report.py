@@ -1,19 +1,19 @@
-import argparse
 import json
 from pathlib import Path
 
 import pytest
 
-from jitcount._cli.report import Counting
+from jitcount._cli.report import RunReport
+from jitcount._cli.run import Options
 from jitcount._record.log import CompileLog
-from jitcount._show.stderr import Beside
+from jitcount._show.stderr import StderrWriter
 
 
-def asked(ledger: Path | None, trace: Path | None, most: int | None = None) -> argparse.Namespace:
-    return argparse.Namespace(
-        script=["train.py"], ledger=ledger, profile_trace=trace,
-        profile=True, what_if=False, all=False, max=most,
-    )  # fmt: skip
+def report(ledger: Path | None, trace: Path | None, most: int | None = None) -> RunReport:
+    options = Options(
+        program=["train.py"], targets=[], ledger=ledger, profile_trace=trace, profile=True, max=most
+    )
+    return RunReport(options, StderrWriter())
 
 
 def test_a_file_that_cannot_be_written_does_not_cost_the_other(tmp_path: Path) -> None:
@@ -23,7 +23,7 @@ def test_a_file_that_cannot_be_written_does_not_cost_the_other(tmp_path: Path) -
         (folder, file, "jitcount trace"),
         (file, folder, "jitcount ledger"),
     ):
-        assert Counting(asked(ledger, trace), Beside()).tell() == 2
+        assert report(ledger, trace).finish() == 2
         assert json.loads(file.read_text())["kind"] == kind
         file.unlink()
 
@@ -32,8 +32,8 @@ def test_each_file_that_cannot_be_written_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said: list[str] = []
-    monkeypatch.setattr(Beside, "say", lambda _, text: said.append(text))
-    assert Counting(asked(tmp_path, tmp_path), Beside()).tell() == 2
+    monkeypatch.setattr(StderrWriter, "write", lambda _, text: said.append(text))
+    assert report(tmp_path, tmp_path).finish() == 2
     assert said[-2:] == [f"jitcount: {tmp_path}: cannot be written: it is a folder"] * 2
 
 
@@ -44,9 +44,9 @@ def test_what_was_not_kept_is_told_where_tables_cannot_be(
         raise OSError("too many open files")
 
     said: list[str] = []
-    monkeypatch.setattr(Beside, "rendered", fail)
-    monkeypatch.setattr(Beside, "say", lambda _, text: said.append(text))
-    assert Counting(asked(tmp_path, tmp_path / "trace.json"), Beside()).tell() == 2
+    monkeypatch.setattr(StderrWriter, "rendered", fail)
+    monkeypatch.setattr(StderrWriter, "write", lambda _, text: said.append(text))
+    assert report(tmp_path, tmp_path / "trace.json").finish() == 2
     assert said == [
         f"jitcount: {tmp_path}: cannot be written: it is a folder",
         "jitcount: could not tell: OSError: too many open files",
@@ -55,7 +55,7 @@ def test_what_was_not_kept_is_told_where_tables_cannot_be(
 
 def test_one_compile_too_many_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
-    monkeypatch.setattr(Beside, "say", lambda _, text: said.append(text))
+    monkeypatch.setattr(StderrWriter, "write", lambda _, text: said.append(text))
     monkeypatch.setattr(CompileLog, "count", lambda _: 1)
-    assert Counting(asked(None, None, most=0), Beside()).tell() == 1
+    assert report(None, None, most=0).finish() == 1
     assert said[-1] == "jitcount: 1 compile, and --max allows 0"

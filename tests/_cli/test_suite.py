@@ -12,6 +12,7 @@ import pytest
 from jitcount._cli.main import main
 from jitcount._ledger.ledger import read_ledger
 from jitcount._suite import case as suite_case
+from tests.expected import expect
 from tests.helpers import running
 
 
@@ -23,13 +24,14 @@ def test_it_runs_the_chosen_cases_and_keeps_a_ledger(
     assert main(["suite", "--bench", "--ledger", str(path), "first-example", "sum-1?"]) == 0
     times_out = re.sub(r"[\d.]+ (s|ms|µs)\b", "TIME", capsys.readouterr().out)
     shown = re.sub(r"─+", "─", re.sub(r" {2,}", "  ", times_out))
-    assert shown == (
+    expect(
+        shown,
         "case  class  bound used  compiles  compile time  cached\n"
         "─\n"
         "first-example  exact  exact  sum 2, add 1  TIME  TIME  holds\n"
         "sum-10  reduction  0.13  sum 2, add 1  TIME  TIME  holds\n"
         "\n"
-        "2 cases held, 0 did not, 0 unsupported, in TIME\n"
+        "2 cases held, 0 did not, 0 unsupported, in TIME\n",
     )
     ledger = read_ledger(path)
     assert sorted(ledger.cases) == ["first-example", "sum-10"]

@@ -1,7 +1,6 @@
-"""What pytest printed, and what it should have."""
+"""What pytest printed, as tests compare it."""
 
 import re
-from pathlib import Path
 
 
 def whole(output: str) -> str:
@@ -9,7 +8,3 @@ def whole(output: str) -> str:
     output = re.sub(r"[\d.]+ ?(s|ms|µs)\b", "TIME", output)
     output = re.sub(r"(?<=\S) {3,}(?=[^\s[])", "   ", re.sub("─+", "───", output))
     return re.sub(r"(?<= TIME) =+$|^=+ (?=.* in TIME)", "", output, flags=re.MULTILINE)
-
-
-def golden(name: str) -> str:
-    return (Path(__file__).parent / name).read_text(encoding="utf-8")

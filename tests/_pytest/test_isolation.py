@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests._pytest.reading import golden, whole
+from tests._pytest.reading import whole
+from tests.expected import expect_file
 from tests.helpers import Project
 
 pytestmark = pytest.mark.thorough
@@ -301,4 +302,4 @@ def test_a_failure_after_a_clear_says_what_differs_from_the_warm_up(project: Pro
     project.write("test_it.py", NOT_WARM)
     done = project.run()
     assert (done.returncode, done.stderr) == (1, "")
-    assert whole(done.stdout) == golden("not_warm.txt")
+    expect_file(whole(done.stdout), "not_warm.txt")

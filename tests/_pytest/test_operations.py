@@ -8,7 +8,8 @@ import jax
 import pytest
 
 from jitcount._ledger.budget import Sizes, read_budget, write_budget
-from tests._pytest.reading import golden, whole
+from tests._pytest.reading import whole
+from tests.expected import expect_file
 from tests.helpers import Finished, Project
 
 MODEL = """\
@@ -71,7 +72,7 @@ def layers(project: Project, count: int, *arguments: str) -> Finished:
 
 
 def switch_on(project: Project) -> int:
-    """Put the operations into the budget; gives those of the program."""
+    """Put the operations into the budget; returns those of the program."""
     (project.root / "pytest.ini").write_text(INI + ON)
     good(project.run("--compile-update"))
     sizes = read_budget(project.root / "budget.json").sizes
@@ -124,7 +125,7 @@ def test_a_program_that_has_grown_fails_its_test_and_the_line_is_named(budgeted:
     before = switch_on(budgeted)
     grown = layers(budgeted, 16)
     assert (grown.returncode, grown.stderr) == (1, "")
-    assert without_numbers(whole(grown.stdout)) == golden("grown.txt")
+    expect_file(without_numbers(whole(grown.stdout)), "grown.txt")
     found = re.search(r"step (\d+) → (\d+) operations, at model.py:7 in attention", grown.stdout)
     assert found is not None
     assert int(found[1]) == before

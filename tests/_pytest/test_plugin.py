@@ -11,7 +11,8 @@ import pytest
 from jitcount._ledger.budget import write_budget
 from jitcount._ledger.ledger import KIND, SCHEMA
 from jitcount._targets.names import TARGETS
-from tests._pytest.reading import golden, whole
+from tests._pytest.reading import whole
+from tests.expected import expect, expect_file
 from tests.helpers import Project
 
 
@@ -124,7 +125,7 @@ def test_each_failure_shows_expected_against_found_and_the_surplus_with_its_caus
     project.write("test_it.py", FAILING)
     done = project.run()
     assert (done.returncode, done.stderr) == (1, "")
-    assert whole(done.stdout) == golden("failing.txt")
+    expect_file(whole(done.stdout), "failing.txt")
 
 
 def test_a_count_does_not_depend_on_earlier_tests_unless_one_wants_it(project: Project) -> None:
@@ -198,11 +199,11 @@ def test_a_budget_fails_more_and_reminds_of_fewer(project: Project) -> None:
     project.write("test_it.py", BUDGETED.replace("pass", "step(arr(5))"))
     over = project.run()
     assert (over.returncode, over.stderr) == (1, "")
-    assert whole(over.stdout) == golden("over_budget.txt")
+    expect_file(whole(over.stdout), "over_budget.txt")
     project.write("test_it.py", BUDGETED.replace("    step(arr(4))\n", ""))
     under = project.run()
     assert (under.returncode, under.stderr) == (0, "")
-    assert whole(under.stdout) == golden("under_budget.txt")
+    expect_file(whole(under.stdout), "under_budget.txt")
 
 
 @pytest.mark.thorough
@@ -304,7 +305,7 @@ LOADED = """
 import sys
 
 def pytest_unconfigure():
-    rare = {"jitcount._show", "jitcount._pytest.failing", "jitcount._targets.names"}
+    rare = {"jitcount._show", "jitcount._pytest.checks", "jitcount._targets.names"}
     print(sorted(rare & set(sys.modules)))
 """
 
@@ -409,7 +410,8 @@ def test_what_a_targets_compiler_says_is_shown_and_kept(project: Project) -> Non
     project.write("test_it.py", BUDGETED.replace("pass", callback))
     done = project.run("--compile-target=cpu", "--compile-ledger=ledger.json")
     assert (done.returncode, done.stderr) == (0, "")
-    assert whole(done.stdout) == (
+    expect(
+        whole(done.stdout),
         "..                                                              "
         "                             [100%]\n"
         "======================================= compiles on targets "
@@ -417,7 +419,7 @@ def test_what_a_targets_compiler_says_is_shown_and_kept(project: Project) -> Non
         "On cpu: 3 compiles in TIME\n"
         "  cpu, test_it.py::test_quiet: <lambda>(float32[3]): "
         "host's part left out: pure_callback at test_it.py:16 in test_quiet.<lambda>\n"
-        "2 passed in TIME\n"
+        "2 passed in TIME\n",
     )
     cases = json.loads((project.root / "ledger.json").read_text())["cases"]
     on = [c["on"]["cpu"] for c in cases["test_it.py::test_step"]["compiles"]]

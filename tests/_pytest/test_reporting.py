@@ -11,6 +11,7 @@ import pytest
 
 from jitcount._pytest.github import _command
 from tests._pytest.reading import whole
+from tests.expected import expect
 from tests.helpers import Finished, Project
 
 TESTS = """
@@ -63,27 +64,33 @@ def section_of(output: str, test: str) -> list[str]:
 
 def test_a_failed_test_shows_what_it_compiled_and_why(on_github: Finished) -> None:
     assert on_github.returncode == 1
-    assert section_of(on_github.stdout, "test_marked") == [
-        "2 compiles in TIME (trace TIME, lower TIME, compile TIME)",
-        "function   signature   time   call site   cause",
-        "───",
-        "step   float32[3]   TIME   test_it.py:13 in test_marked   first call of step",
-        "step   float32[4]   TIME   test_it.py:13 in test_marked   axis 0 of x: 3 → 4",
-    ]
+    expect(
+        section_of(on_github.stdout, "test_marked"),
+        [
+            "2 compiles in TIME (trace TIME, lower TIME, compile TIME)",
+            "function   signature   time   call site   cause",
+            "───",
+            "step   float32[3]   TIME   test_it.py:13 in test_marked   first call of step",
+            "step   float32[4]   TIME   test_it.py:13 in test_marked   axis 0 of x: 3 → 4",
+        ],
+    )
 
 
 def test_a_plain_assert_shows_it_too_and_what_to_do(on_github: Finished) -> None:
-    assert section_of(on_github.stdout, "test_asserts") == [
-        "2 compiles in TIME (trace TIME, lower TIME, compile TIME)",
-        "Worth fixing first",
-        "  step at test_it.py:17 in test_asserts: 1 recompile, TIME",
-        "    axis 0 of x: 3 → 5",
-        "    → pad axis 0 of x to one length, or to a few (buckets)",
-        "function   signature   time   call site   cause",
-        "───",
-        "step   float32[3]   TIME   test_it.py:16 in test_asserts   first call of step",
-        "step   float32[5]   TIME   test_it.py:17 in test_asserts   axis 0 of x: 3 → 5",
-    ]
+    expect(
+        section_of(on_github.stdout, "test_asserts"),
+        [
+            "2 compiles in TIME (trace TIME, lower TIME, compile TIME)",
+            "Worth fixing first",
+            "  step at test_it.py:17 in test_asserts: 1 recompile, TIME",
+            "    axis 0 of x: 3 → 5",
+            "    → pad axis 0 of x to one length, or to a few (buckets)",
+            "function   signature   time   call site   cause",
+            "───",
+            "step   float32[3]   TIME   test_it.py:16 in test_asserts   first call of step",
+            "step   float32[5]   TIME   test_it.py:17 in test_asserts   axis 0 of x: 3 → 5",
+        ],
+    )
     assert section_of(on_github.stdout, "test_of_nothing") == ["nothing was compiled"]
 
 
@@ -133,14 +140,17 @@ def test_github_is_shown_the_lines(on_github: Finished) -> None:
 
 def test_github_is_given_a_summary(project: Project, on_github: Finished) -> None:
     lines = whole((project.root / "summary.md").read_text()).splitlines()
-    assert lines[:6] == [
-        "### 2 tests did not compile as expected",
-        "",
-        "| test | compiles |",
-        "| :--- | :--- |",
-        "| test\\_it.py::test\\_marked | step ×2, expected 1: axis 0 of x 3 → 4 |",
-        "| test\\_it.py::test\\_asserts | step: axis 0 of x 3 → 5 |",
-    ]
+    expect(
+        lines[:6],
+        [
+            "### 2 tests did not compile as expected",
+            "",
+            "| test | compiles |",
+            "| :--- | :--- |",
+            "| test\\_it.py::test\\_marked | step ×2, expected 1: axis 0 of x 3 → 4 |",
+            "| test\\_it.py::test\\_asserts | step: axis 0 of x 3 → 5 |",
+        ],
+    )
     assert lines[7] == "### 6 compiles in 5 tests, TIME"
 
 
@@ -154,14 +164,20 @@ def test_elsewhere_nothing_is_said_to_github(project: Project, tmp_path: Path) -
     # test_marked and test_asserts are in two processes, or in one with cleared caches.
     lines = whole(done.stdout).splitlines()
     place = lines.index("1 of 4 compiles is of a program that this run had compiled before: TIME")
-    assert lines[place + 1 : place + 4] == [
-        (
-            "  a persistent cache would have served TIME of it: JAX_COMPILATION_CACHE_DIR=FOLDER "
-            "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0"
-        ),
-        "  without the second, what compiles in less than TIME is not kept: 0 of it",
-        "  tests that hold a count begin with cleared caches: --compile-isolation=none leaves them",
-    ]
+    expect(
+        lines[place + 1 : place + 4],
+        [
+            (
+                "  a persistent cache would have served TIME of it: "
+                "JAX_COMPILATION_CACHE_DIR=FOLDER JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0"
+            ),
+            "  without the second, what compiles in less than TIME is not kept: 0 of it",
+            (
+                "  tests that hold a count begin with cleared caches: "
+                "--compile-isolation=none leaves them"
+            ),
+        ],
+    )
 
 
 @pytest.mark.thorough

@@ -1,4 +1,4 @@
-"""Changes at random, the same ones in every run: a number tells which.
+"""Changes at random, the same ones in every run: a number says which.
 
 JITCOUNT_ATTACK=full   as many as ``nox -s attack`` makes; without it, a few
 JITCOUNT_ATTACK_SEED   another seed; 1 by default

@@ -1,1 +1,1 @@
-"""What the command does, one file a sub-command; `arguments` declares them all."""
+"""The command ``jitcount``: a module for each verb, which `arguments` collects."""

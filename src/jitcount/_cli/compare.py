@@ -4,35 +4,64 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jitcount._ledger.compare import compare
-from jitcount._ledger.files import LedgerError
-from jitcount._show import markdown, terminal
-from jitcount._show.comparison_table import comparison_tables
-from jitcount._text import encode_safely
+from jitcount._cli.arguments import UsageError, end_help, typed
 
 if TYPE_CHECKING:
     import argparse
 
-    from jitcount._ledger.comparison import Comparison
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What ``jitcount compare`` was asked to do."""
+
+    ledgers: list[Path]
+    json: bool
+    markdown: bool
 
 
-def main(asked: argparse.Namespace) -> int:
-    """Compare them: 1 where they differ, 2 where one cannot be read."""
+def declare(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``jitcount compare``."""
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="print plain data, for other programs")
+    form.add_argument("--markdown", action="store_true", help="print Markdown, as for GitHub")
+    parser.add_argument("ledgers", nargs="+", type=Path, metavar="LEDGER")
+    end_help(
+        parser,
+        "jitcount compare cpu.json gpu.json tpu.json",
+        'jitcount compare --markdown results/*.json >> "$GITHUB_STEP_SUMMARY"',
+        codes="0 no difference, 1 a difference, 2 bad usage or no ledger",
+    )
+
+
+def options(asked: argparse.Namespace) -> Options:
+    """The options of ``jitcount compare``, as argparse has read them."""
+    if len(asked.ledgers) < 2:
+        raise UsageError("compare needs two ledgers or more")
+    return typed(Options, asked)
+
+
+def main(options: Options) -> int:
+    """Compare the ledgers, and return the exit code: 1 if they differ, 2 if one cannot be read."""
+    from jitcount._ledger.compare import compare
+    from jitcount._ledger.files import LedgerError
+    from jitcount._show import markdown, terminal
+    from jitcount._show.comparison_table import comparison_tables
+    from jitcount._text import encode_safely
+
     try:
-        compared = compare(*asked.ledgers)
+        found = compare(*options.ledgers)
     except LedgerError as error:
         print(error, file=sys.stderr)  # noqa: T201
         return 2
-    print(_shown(compared, asked))  # noqa: T201
-    return 1 if compared.differences else 0
-
-
-def _shown(compared: Comparison, asked: argparse.Namespace) -> str:
-    if asked.json:
-        return json.dumps(compared.to_dict(), indent=2)  # in ASCII, which every stream takes
-    parts = comparison_tables(compared)
-    if asked.markdown:
-        return encode_safely(markdown.render(parts))
-    return terminal.render(parts, colour=terminal.has_colour())
+    if options.json:
+        text = json.dumps(found.to_dict(), indent=2)  # in ASCII, which every stream takes
+    elif options.markdown:
+        text = encode_safely(markdown.render(comparison_tables(found)))
+    else:
+        text = terminal.render(comparison_tables(found), colour=terminal.has_colour())
+    print(text)  # noqa: T201
+    return 1 if found.differences else 0

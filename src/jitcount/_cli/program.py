@@ -1,10 +1,10 @@
 """Runs a program in this process as ``python`` would, from its start to its end.
 
 The interpreter does five things for a program: it makes a module ``__main__``, runs the program in
-it, shows the error that comes out, waits for threads that are not daemons, and calls the functions
+it, shows the error that it raises, waits for threads that are not daemons, and calls the functions
 that `atexit` knows. Then it takes everything apart, and the exit code can no longer change. So all
-five are done here by hand, in that order: what comes after (the summary, the exit code of
-``--max``) has seen all of the program, and still is in a whole interpreter. Two of them have no
+five are done here by hand, in that order: what comes after (the report, the exit code of ``--max``)
+has seen all of the program, and runs in an interpreter that still works. Two of them have no
 public name, `threading._shutdown` and `atexit._run_exitfuncs`; the interpreter and
 `multiprocessing` call them by these names too. When the interpreter itself ends it does both
 again, and finds nothing left to do.
@@ -35,36 +35,36 @@ class Ending:
     """How a program ended."""
 
     code: int = 0
-    """As it was given to `sys.exit`; the system keeps a part of it."""
+    """The exit code as it was given to `sys.exit`; the system keeps only some bits of it."""
 
     is_interrupt: bool = False
-    """By Ctrl-C, which the shell must see."""
+    """Whether it was ended by Ctrl-C, which the shell must see."""
 
     @property
     def is_good(self) -> bool:
-        """Whether the shell will take it for a success; no number that is too large is one."""
+        """Whether the shell will take the code for success; a number that is too large is none."""
         return not self.is_interrupt and self.code & 0xFF == 0 and abs(self.code) < 1 << 63
 
 
 def run(words: list[str], *, is_module: bool) -> Ending:
-    """Run a script, or a module, with its arguments; its error is shown, and never raised."""
+    """Run a script, or a module, with its arguments; its error is shown, and not raised."""
     try:
         if is_module:
             _run_module(words)
         else:
             _run_script(words)
-    except BaseException as raised:  # noqa: BLE001 (whatever it is, the user sees it as ever)
+    except BaseException as raised:  # noqa: BLE001 (whatever it is, the user sees it as under Python)
         error = raised
     else:
         return Ending()
-    return _shown(error)  # out here: what shows it finds no exception at hand
+    return _shown(error)  # out here: a hook that shows it finds no exception being handled
 
 
 # --- The start ------------------------------------------------------------------------------------
 
 
 def _new_main() -> dict[str, Any]:
-    """A new ``__main__``, as it is before a program runs in it; gives its names."""
+    """Make a new ``__main__``, as it is before a program runs in it; returns its names."""
     main = types.ModuleType("__main__")
     names = vars(main)
     if sys.version_info < (3, 14):
@@ -75,7 +75,7 @@ def _new_main() -> dict[str, Any]:
 
 
 def _begin_path(place: str, *, is_archive: bool = False) -> None:
-    """Put the program's place first, instead of ours; ``-P`` has neither, but for an archive."""
+    """Put the program's folder first in `sys.path`; with ``-P`` only that of an archive."""
     if not sys.flags.safe_path:
         sys.path[0] = place
     elif is_archive:
@@ -123,7 +123,7 @@ def _run_script(words: list[str]) -> None:
 
 
 def _forget_file(names: dict[str, Any]) -> None:
-    """Python takes these away before threads and exit handlers end; not after `sys.exit`."""
+    """Remove the names that Python removes before threads end, except after `sys.exit`."""
     names.pop("__file__", None)
     names.pop("__cached__", None)
 
@@ -132,7 +132,7 @@ def _forget_file(names: dict[str, Any]) -> None:
 
 
 def _shown(error: BaseException) -> Ending:
-    """Show what a program ended with, as Python does."""
+    """Show the exception that a program ended with, as Python does."""
     if isinstance(error, SystemExit):
         return _ending_of(error)
     _without_us(error)
@@ -187,7 +187,7 @@ def _ending_of(end: SystemExit) -> Ending:
 
 
 def _write(text: str) -> None:
-    """Write where Python writes what it says itself: on stderr, also where there is no stream."""
+    """Write to stderr as Python itself does, also where `sys.stderr` is None."""
     try:
         sys.stderr.write(text)
         sys.stderr.flush()
@@ -216,7 +216,7 @@ def run_exit_handlers() -> None:
 
 
 def leave(ending: Ending) -> int:
-    """The exit code; after Ctrl-C the interpreter must see that, and ends as it always does."""
+    """Return the exit code; after Ctrl-C, raise that, so that the interpreter ends with it."""
     if ending.is_interrupt:
         raise KeyboardInterrupt  # the command shows it no second time
     return ending.code

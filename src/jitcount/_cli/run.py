@@ -1,121 +1,207 @@
-"""``jitcount run SCRIPT`` runs a script as ``python SCRIPT`` would, and counts.
+"""``jitcount run SCRIPT`` runs a script as ``python SCRIPT`` would, and counts its compiles.
 
 What the script sets before it imports JAX must hold. So JAX is not imported here, nor NumPy, which
-reads the environment too; counting, which needs them, begins when the script itself has imported
+reads the environment too; recording, which needs them, begins when the script itself has imported
 JAX. It ends when the program has ended, with its threads and its exit handlers.
 """
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import os
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jitcount._after_jax import after_import_of_jax
 from jitcount._cli import program
+from jitcount._cli.arguments import UsageError, add_targets, count, end_help, typed
 from jitcount._ledger import files
 from jitcount._ledger.files import LedgerError, require_replaceable
-from jitcount._show.stderr import Beside
-from jitcount._targets.host import prefer_cpu
-from jitcount._targets.installed import require_installed
-from jitcount._targets.names import parse
+from jitcount._show.stderr import StderrWriter
 from jitcount._text import one_line
 
 if TYPE_CHECKING:
-    import argparse
-    from pathlib import Path
-
     from jitcount._cli.program import Ending
-    from jitcount._cli.report import Counting
+    from jitcount._cli.report import RunReport
 
 
-def main(asked: argparse.Namespace) -> int:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What ``jitcount run`` was asked to do."""
+
+    program: list[str]
+    """The script's path, or the module's name, and the arguments of the program."""
+
+    module: bool = False
+    """Whether a module is run, as by ``python -m``."""
+
+    live: bool = False
+    all: bool = False
+    max: int | None = None
+    ledger: Path | None = None
+    targets: list[str]
+    as_if: str = ""
+    profile: bool = False
+    profile_trace: Path | None = None
+    what_if: bool = False
+    redact: bool = False
+
+
+def declare(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``jitcount run``."""
+    add = parser.add_argument
+    parser.usage = (
+        "jitcount run [--live] [--all] [--max N] [--ledger FILE] [--target T]... "
+        "[--as-if T] [--profile] [--what-if] [--profile-trace FILE] [--redact] "
+        "(SCRIPT | -m MODULE) [ARGS]..."
+    )
+    add("--live", action="store_true", help="show each recompile as it happens")
+    add("--all", action="store_true", help="show each compile in a row of its own")
+    add("--max", type=count, metavar="N", help="exit 1 past so many compiles")
+    add("--ledger", type=Path, metavar="FILE", help="keep all compiles in a file")
+    add_targets(
+        parser, "compile for this too: tpu:v5e, cuda:h100, ...; jitcount targets lists them"
+    )
+    add("--profile", action="store_true", help="show where the time of compiles goes, by line")
+    add(
+        "--profile-trace", type=Path, metavar="FILE",
+        help="that, as a file that Perfetto and speedscope open",
+    )  # fmt: skip
+    add(
+        "--what-if", action="store_true",
+        help="show unrolled loops, and measure what each would cost as jax.lax.scan",
+    )  # fmt: skip
+    add("--redact", action="store_true", help="leave out what static arguments were")
+    add("-m", dest="module", action="store_true", help="run a module, as python -m")
+    add("program", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+    end_help(
+        parser,
+        "jitcount run train.py --epochs 3",
+        "jitcount run --max 20 --ledger run.json -m package.train",
+        "jitcount run --target tpu:v5e --target cuda:h100 train.py",
+        codes="the program's own; 1 past --max; 2 bad usage",
+    )
+
+
+def options(asked: argparse.Namespace) -> Options:
+    """The options of ``jitcount run``, as argparse has read them; there must be a program."""
+    words = asked.program
+    if words[:1] == ["--"]:  # whatever follows is no option of ours
+        del words[0]
+    if not words:
+        raise UsageError("run needs a SCRIPT, or -m and a MODULE")
+    if not asked.module:
+        try:
+            Path(words[0]).stat()
+        except FileNotFoundError:
+            raise UsageError(f"no such file: {words[0]}") from None
+        except (OSError, ValueError) as error:  # a name that is too long, a folder that is closed
+            reason = getattr(error, "strerror", None) or error
+            raise UsageError(f"{words[0]}: cannot be read: {reason}") from None
+    return typed(
+        Options,
+        asked,
+        # Absolute, wherever the script goes from here.
+        ledger=asked.ledger and asked.ledger.absolute(),
+        profile_trace=asked.profile_trace and asked.profile_trace.absolute(),
+        profile=asked.profile or asked.profile_trace is not None,
+    )
+
+
+def main(options: Options) -> int:
     """Refuse what cannot be run; else the exit code is the script's, or 1 past the limit."""
     try:
-        if asked.ledger:
-            asked.ledger = asked.ledger.absolute()  # wherever the script goes from here
-            require_replaceable(asked.ledger, files.LEDGER)
-        if asked.profile_trace:
-            asked.profile, asked.profile_trace = True, asked.profile_trace.absolute()
-            require_replaceable(asked.profile_trace, files.TRACE)
-            _require_other_file(asked.profile_trace, asked.ledger)
-        for target in [*asked.target, *filter(None, [asked.as_if])]:
-            require_installed(parse(target))
+        _require_files(options.ledger, options.profile_trace)
+        _prepare_targets([*options.targets, *filter(None, [options.as_if])])
     except (LedgerError, ValueError, ImportError) as error:  # of a file, or of a target
-        asked.parser.error(str(error))
-    if asked.target or asked.as_if:
-        prefer_cpu()
+        raise UsageError(str(error)) from None
     try:
-        ending = _Run(asked).to_the_end()
+        ending = _Run(options).to_the_end()
     except KeyboardInterrupt:  # a second one, while the first was being dealt with
         ending = program.Ending(1, is_interrupt=True)
     return program.leave(ending)
 
 
-def _require_other_file(trace: Path, ledger: Path | None) -> None:
-    """Refuse a trace that would replace the ledger of the same run."""
-    if ledger is not None and trace.resolve() == ledger.resolve():
-        raise LedgerError(f"{trace}: is to hold the ledger, too; give --profile-trace another file")
+def _require_files(ledger: Path | None, trace: Path | None) -> None:
+    """Refuse files that cannot be written, before the program runs for hours."""
+    if ledger is not None:
+        require_replaceable(ledger, files.LEDGER)
+    if trace is not None:
+        require_replaceable(trace, files.TRACE)
+        if ledger is not None and trace.resolve() == ledger.resolve():
+            raise LedgerError(
+                f"{trace}: is to hold the ledger, too; give --profile-trace another file"
+            )
+
+
+def _prepare_targets(names: list[str]) -> None:
+    """Refuse targets whose compilers are not installed."""
+    if names:
+        from jitcount._targets.host import prefer_cpu
+        from jitcount._targets.installed import require_installed
+        from jitcount._targets.names import parse
+
+        for name in names:
+            require_installed(parse(name))
+        prefer_cpu()
 
 
 class _Run:
-    """One run of a program."""
+    """One run of a program, from its start to its report."""
 
-    def __init__(self, asked: argparse.Namespace) -> None:
-        self._asked = asked
-        self._beside = Beside()
-        self._counting: Counting | None = None
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._stderr = StderrWriter()
+        self._report: RunReport | None = None
         self._problem = ""
         self._process = os.getpid()
 
     def to_the_end(self) -> Ending:
-        """Run the program, count, tell; gives what the process ends with."""
+        """Run the program, record and report; returns what the process ends with."""
         after_import_of_jax(self._begin)
-        ending = program.run(list(self._asked.script), is_module=self._asked.module)
+        ending = program.run(list(self._options.program), is_module=self._options.module)
         program.wait_for_threads()
-        if self._counting is not None:
+        if self._report is not None:
             with contextlib.suppress(Exception):  # whatever the program has done to Python
-                self._counting.before_exit_handlers()
+                self._report.before_exit_handlers()
         program.run_exit_handlers()
-        if os.getpid() != self._process:  # a fork of the program; to tell is the first one's part
+        if os.getpid() != self._process:  # a fork of the program: its parent reports
             return ending
         try:
-            if self._counting is not None:
-                self._counting.end(is_interrupt=ending.is_interrupt)
+            if self._report is not None:
+                self._report.end(is_interrupt=ending.is_interrupt)
         except KeyboardInterrupt:  # while compilers of targets were waited for
             ending = replace(ending, is_interrupt=True)
-        return self._tell(ending)
+        code = self._finish()
+        # A code of ours, where the program's own says that all is well.
+        return replace(ending, code=code) if code and ending.is_good else ending
 
     def _begin(self) -> None:
         try:
-            self._counting = self._new_counting()
-            self._counting.begin()
+            self._report = self._new_report()
+            self._report.begin()
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # noqa: BLE001 (the program's own import must not fail)
             self._problem = f"could not count: {one_line(error)}"
 
-    def _new_counting(self) -> Counting:
-        from jitcount._cli.report import Counting  # noqa: PLC0415 (it needs JAX)
+    def _new_report(self) -> RunReport:
+        from jitcount._cli.report import RunReport  # it needs JAX
 
-        return Counting(self._asked, self._beside)
+        return RunReport(self._options, self._stderr)
 
-    def _tell(self, ending: Ending) -> Ending:
+    def _finish(self) -> int:
+        """Report what was recorded; returns an exit code of ours."""
         if self._problem:
-            self._beside.say(f"jitcount: {self._problem}")
-            return _or_else(ending, 2)
-        if self._counting is None and not self._asked.ledger:  # a script without JAX needs none
-            self._beside.say("nothing was compiled")
-            return ending
+            self._stderr.write(f"jitcount: {self._problem}")
+            return 2
+        if self._report is None and not self._options.ledger:  # a script without JAX needs none
+            self._stderr.write("nothing was compiled")
+            return 0
         try:
-            code = (self._counting or self._new_counting()).tell()
+            return (self._report or self._new_report()).finish()
         except Exception as error:  # noqa: BLE001 (the program's exit code must not be lost)
-            self._beside.say(f"jitcount: could not tell: {one_line(error)}")
-            code = 2
-        return _or_else(ending, code)
-
-
-def _or_else(ending: Ending, code: int) -> Ending:
-    """A code of ours, where the program's own says that all is well."""
-    return replace(ending, code=code) if code and ending.is_good else ending
+            self._stderr.write(f"jitcount: could not tell: {one_line(error)}")
+            return 2

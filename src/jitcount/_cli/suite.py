@@ -1,79 +1,123 @@
-"""``jitcount suite``: the cases on the backend at hand, and one file to take home."""
+"""``jitcount suite``: the suite's cases on the backend at hand, and a ledger to take home."""
 
 from __future__ import annotations
 
 import sys
 import time
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-import msgspec
-
-from jitcount._emulate.as_if import as_if_or_null
-from jitcount._ledger import ledger
-from jitcount._ledger.environment import environment
-from jitcount._ledger.files import LedgerError, require_replaceable
-from jitcount._ledger.findings import findings
-from jitcount._record.record import record
-from jitcount._show.parts import Note
-from jitcount._show.progress import progress
-from jitcount._show.suite_table import suite_table
-from jitcount._show.terminal import has_colour, render
-from jitcount._suite.processes import join_the_others, run_in_processes
-from jitcount._suite.running import chosen, run_suite
-from jitcount._targets.host import prefer_cpu
-from jitcount._text import did_you_mean, one_line
+from jitcount._cli.arguments import UsageError, add_targets, count, end_help, typed
 
 if TYPE_CHECKING:
     import argparse
 
 
-def main(asked: argparse.Namespace) -> int:
-    """Run them: 1 where one does not hold."""
-    for pattern in asked.cases:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What ``jitcount suite`` was asked to do."""
+
+    ledger: Path | None
+    bench: bool
+    targets: list[str]
+    as_if: str
+    processes: int
+    cases: list[str]
+
+    def words(self) -> list[str]:
+        """The same options on the command line of each of several processes."""
+        ledger = ["--ledger", str(self.ledger)] if self.ledger else []
+        bench = ["--bench"] if self.bench else []
+        targets = [word for target in self.targets for word in ("--target", target)]
+        as_if = ["--as-if", self.as_if] if self.as_if else []
+        return [*ledger, *bench, *targets, *as_if, "--", *self.cases]
+
+
+def declare(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``jitcount suite``."""
+    parser.add_argument("--ledger", type=Path, metavar="FILE", help="keep what it found")
+    parser.add_argument("--bench", action="store_true", help="time cached calls too")
+    add_targets(
+        parser,
+        "compile for this TPU or GPU too, without having it (as jitcount targets lists them)",
+    )
+    parser.add_argument(
+        "--processes", type=partial(count, least=1), default=1, metavar="N",
+        help="compute in N processes together",
+    )  # fmt: skip
+    parser.add_argument(
+        "cases", nargs="*", metavar="CASE", help="ids, also as patterns (sum-*); all by default"
+    )
+    end_help(
+        parser,
+        "jitcount suite --ledger here.json",
+        "jitcount suite 'sum-*' softmax",
+        "jitcount suite --as-if tpu:v5e --ledger as-if-tpu.json",
+        codes="0 all cases hold, 1 one does not, 2 bad usage",
+    )
+
+
+def options(asked: argparse.Namespace) -> Options:
+    """The options of ``jitcount suite``, as argparse has read them."""
+    return typed(Options, asked, ledger=asked.ledger and asked.ledger.absolute())
+
+
+def main(options: Options) -> int:
+    """Run the cases, and return the exit code: 1 if one does not hold."""
+    import msgspec
+
+    from jitcount._emulate.as_if import as_if_or_null
+    from jitcount._ledger import ledger
+    from jitcount._ledger.environment import environment
+    from jitcount._ledger.files import LedgerError, require_replaceable
+    from jitcount._ledger.findings import findings
+    from jitcount._record.record import record
+    from jitcount._show.parts import Note
+    from jitcount._show.progress import progress
+    from jitcount._show.suite_table import suite_table
+    from jitcount._show.terminal import has_colour, render
+    from jitcount._suite.processes import join_the_others, run_in_processes
+    from jitcount._suite.running import chosen, run_suite
+    from jitcount._targets.host import prefer_cpu
+    from jitcount._text import did_you_mean
+
+    for pattern in options.cases:
         if not chosen([pattern]):
             nearest = did_you_mean(pattern, (case.id for case in chosen([])))
-            asked.parser.error("; ".join(filter(None, [f"no case is called {pattern}", nearest])))
-    cases = chosen(asked.cases)
+            raise UsageError("; ".join(filter(None, [f"no case is called {pattern}", nearest])))
+    cases = chosen(options.cases)
     try:
-        if asked.ledger:
-            asked.ledger = asked.ledger.absolute()
-            require_replaceable(asked.ledger, ledger.KIND)
-        record(asked.targets)
-        as_if_or_null(asked.as_if)
-        if asked.targets or asked.as_if:
+        if options.ledger:
+            require_replaceable(options.ledger, ledger.KIND)
+        record(options.targets)
+        as_if_or_null(options.as_if)
+        if options.targets or options.as_if:
             prefer_cpu()
-        if asked.processes > 1:
-            return run_in_processes(asked.processes, _arguments(asked))
+        if options.processes > 1:
+            return run_in_processes(options.processes, options.words())
         is_first = join_the_others()
-        where = msgspec.structs.replace(environment(), as_if=asked.as_if)
+        where = msgspec.structs.replace(environment(), as_if=options.as_if)
     except (LedgerError, ValueError, ImportError, RuntimeError) as error:
         # ValueError, ImportError: a target; RuntimeError: a backend that does not start
-        asked.parser.error(one_line(str(error)))
+        raise UsageError(" ".join(str(error).split())) from None
     print(render([Note(str(where))], stream=sys.stderr), file=sys.stderr)  # noqa: T201
     begin = time.perf_counter()
     with progress("suite", len(cases)) as step:
         found = run_suite(
             cases,
-            timed=asked.bench,
-            targets=asked.targets,
-            as_if=asked.as_if,
+            timed=options.bench,
+            targets=options.targets,
+            as_if=options.as_if,
             after=lambda case, _: step(case.id),
         )
     wrong = {case: lines for case, entry in found.cases.items() if (lines := findings(entry))}
     table = suite_table(found, wrong, time.perf_counter() - begin)
     print(render(table, colour=has_colour()))  # noqa: T201
-    if asked.ledger and is_first:
+    if options.ledger and is_first:
         try:
-            ledger.write_ledger(asked.ledger, found)
+            ledger.write_ledger(options.ledger, found)
         except LedgerError as error:
-            asked.parser.error(str(error))
+            raise UsageError(str(error)) from None
     return 1 if wrong else 0
-
-
-def _arguments(asked: argparse.Namespace) -> list[str]:
-    """What each of several processes is asked to do."""
-    ledger_of = ["--ledger", str(asked.ledger)] if asked.ledger else []
-    bench = ["--bench"] if asked.bench else []
-    targets = [word for target in asked.targets for word in ("--target", target)]
-    as_if = ["--as-if", asked.as_if] if asked.as_if else []
-    return [*ledger_of, *bench, *targets, *as_if, "--", *asked.cases]

@@ -1,9 +1,9 @@
-"""What ``JITCOUNT=1`` shows at the end of a process, and of each of its children for itself.
+"""What ``JITCOUNT=1`` shows at the end of a process, and of each of its child processes.
 
-A child that `multiprocessing` forks leaves without Python's exit handlers (before Python 3.13), or
-without those that it has from its parent (since). It calls what `multiprocessing` itself has to
-finish, and that is where we are too. A child that is killed, as those of a pool that is not
-closed, shows nothing.
+A child that `multiprocessing` forks ends without Python's exit handlers (before Python 3.13), or
+without those that it has from its parent (since). It runs the finalizers of `multiprocessing`, so
+the summary is one of these too. A child that is killed, like those of a pool that is not closed,
+shows nothing.
 """
 
 from __future__ import annotations
@@ -14,64 +14,64 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from jitcount._cli.report import shown
+from jitcount._cli.report import log_text
 from jitcount._record.log import CompileLog
 from jitcount._registry import registry
-from jitcount._show.stderr import Beside
+from jitcount._show.stderr import StderrWriter
 from jitcount._text import one_line
 
 if TYPE_CHECKING:
     from jitcount._observe.in_flight import InFlightCompile
 
-# Of what `multiprocessing` finishes, the highest comes first; nobody else is so low.
+# `multiprocessing` runs its finalizers from the highest priority down; nobody else is so low.
 _LAST = -1_000_000
 
 
 class Summary:
-    """Counts from now on; `tell` shows what it has not shown yet."""
+    """Counts all compiles of the process from now on; `show` shows those that it has not shown."""
 
     def __init__(self) -> None:
-        self._beside = Beside()
+        self._stderr = StderrWriter()
         self._log = CompileLog()
         self._first_process = os.getpid()
-        self._is_told = False
-        self._listening = registry.listening(self._hear)
+        self._has_shown = False
+        self._listening = registry.listening(self._add)
         self._listening.__enter__()  # until the process ends
-        self._tell_at_the_end_of_a_child()
+        self._show_at_the_end_of_a_child()
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._begin_in_a_fork)
 
-    def _hear(self, seen: InFlightCompile) -> None:
+    def _add(self, seen: InFlightCompile) -> None:
         self._log.add(seen)
 
     def _begin_in_a_fork(self) -> None:
-        """Leave to the parent what is its own; no lock is taken, which a thread may have held."""
+        """Forget the compiles of the parent; takes no lock, which a thread may have held."""
         self._log = CompileLog()
-        self._is_told = False
+        self._has_shown = False
         if (util := sys.modules.get("multiprocessing.util")) is not None:
-            util.register_after_fork(self, Summary._tell_at_the_end_of_a_child)
+            util.register_after_fork(self, Summary._show_at_the_end_of_a_child)
 
-    def _tell_at_the_end_of_a_child(self) -> None:
+    def _show_at_the_end_of_a_child(self) -> None:
         if _name_in_multiprocessing():
-            from multiprocessing.util import Finalize  # noqa: PLC0415 (it is there)
+            from multiprocessing.util import Finalize  # in a child it has been imported
 
-            Finalize(None, self.tell, exitpriority=_LAST)
-            atexit.register(self.tell)  # for what comes later still, in threads and handlers
+            Finalize(None, self.show, exitpriority=_LAST)
+            atexit.register(self.show)  # for what comes later still, in threads and handlers
 
-    def tell(self) -> None:
-        """Show the tables, with the name of a process that is a child; never raises."""
+    def show(self) -> None:
+        """Show the tables, under the name of a process that is a child; never raises."""
         try:
             log, self._log = self._log, CompileLog()
             name = self._name()
-            if log.compiles or not (name or self._is_told):
-                text = shown(log, self._beside)
-                self._beside.say(f"{name}:\n{text}" if name else text)
-            self._is_told = True
+            if log.compiles or not (name or self._has_shown):
+                text = log_text(log, self._stderr)
+                self._stderr.write(f"{name}:\n{text}" if name else text)
+            self._has_shown = True
         except Exception as error:  # noqa: BLE001 (the program has ended well, and must not fail)
-            self._beside.say(f"jitcount: could not tell: {one_line(error)}")
+            self._stderr.write(f"jitcount: could not tell: {one_line(error)}")
 
     def _name(self) -> str:
-        """What to call this process; nothing, where it is the one that was started."""
+        """What to call this process; empty for the one that the user started."""
         name = _name_in_multiprocessing()
         if not name and os.getpid() != self._first_process:
             name = "a fork"
@@ -79,7 +79,7 @@ class Summary:
 
 
 def _name_in_multiprocessing() -> str:
-    """The name of a child of `multiprocessing`; nothing, in any other process."""
+    """The name of this process as a child of `multiprocessing`; empty if it is none."""
     process = sys.modules.get("multiprocessing.process")
     with contextlib.suppress(Exception):
         if process is not None and process.parent_process() is not None:

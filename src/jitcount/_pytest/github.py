@@ -1,6 +1,6 @@
 """In GitHub's workflows: an annotation at each compile that failed a test, and a job summary.
 
-Loaded where ``GITHUB_ACTIONS`` is ``true``. What a test compiled beyond its count travels with its
+Imported if ``GITHUB_ACTIONS`` is ``true``. What a test compiled beyond its count travels with its
 report, from a worker of pytest-xdist too.
 """
 
@@ -29,45 +29,45 @@ if TYPE_CHECKING:
 _MOST = 10
 
 
-class _Told(msgspec.Struct, frozen=True):
+class _Failure(msgspec.Struct, frozen=True):
     """What a failed test compiled beyond its count."""
 
     what: str
-    """In one line."""
+    """The reason of the failure, in one line."""
 
     places: tuple[tuple[str, int, str], ...]
-    """The lines that needed it: file, line, and what."""
+    """The lines that needed the compiles: file, line, and the call."""
 
 
 def in_github_actions() -> bool:
-    """Whether this is a job of GitHub's."""
+    """Whether the tests run in a job of GitHub Actions."""
     return os.environ.get("GITHUB_ACTIONS") == "true"
 
 
 def attach(report: pytest.TestReport, what: str, beyond: Sequence[Compile]) -> None:
-    """Put it into a report."""
+    """Attach to a test's report what it compiled beyond its count."""
     places = [
         (compiled.call_site.file, compiled.call_site.line, compiled.call)
         for compiled in beyond
         if compiled.call_site.file
     ]
-    sent = _Told(what, tuple(dict.fromkeys(places)))
-    vars(report)["jitcount_told"] = msgspec.json.encode(sent).decode()
+    sent = _Failure(what, tuple(dict.fromkeys(places)))
+    vars(report)["jitcount_failure"] = msgspec.json.encode(sent).decode()
 
 
 class Github:
-    """Gathers what the tests' reports bring, and tells GitHub at the end."""
+    """Gathers the failures from the tests' reports, and writes them for GitHub at the end."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
-        self._failed: dict[str, _Told] = {}
+        self._failed: dict[str, _Failure] = {}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Take note of a failed test; of one that is run again, the last time counts."""
         if report.when == "call":
             self._failed.pop(report.nodeid, None)
-            if (sent := getattr(report, "jitcount_told", None)) is not None:
-                self._failed[report.nodeid] = msgspec.json.decode(sent, type=_Told)
+            if (sent := getattr(report, "jitcount_failure", None)) is not None:
+                self._failed[report.nodeid] = msgspec.json.decode(sent, type=_Failure)
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """Write the annotations, each a line that GitHub reads, and the summary."""
@@ -84,15 +84,15 @@ class Github:
 
     def _annotations(self) -> list[str]:
         return [
-            _command(file=_in_repository(file), line=str(line), title=call, text=told.what)
-            for told in self._failed.values()
-            for file, line, call in told.places
+            _command(file=_in_repository(file), line=str(line), title=call, text=failure.what)
+            for failure in self._failed.values()
+            for file, line, call in failure.places
         ]
 
     def _parts(self) -> list[Part]:
         parts: list[Part] = []
         if self._failed:
-            rows = [(test, told.what) for test, told in self._failed.items()]
+            rows = [(test, failure.what) for test, failure in self._failed.items()]
             what = f"{plural(len(rows), 'test')} did not compile as expected"
             parts += [Heading(what), Table(words("test", "compiles"), rows)]
         run = self._config.pluginmanager.get_plugin("jitcount-run")
@@ -100,7 +100,7 @@ class Github:
 
 
 def _in_repository(file: str) -> str:
-    """A file as GitHub names it: from the root of the repository."""
+    """A file's path as GitHub writes it: from the root of the repository."""
     root = os.environ.get("GITHUB_WORKSPACE", "")
     with contextlib.suppress(ValueError):  # it is elsewhere
         return Path(file).relative_to(root).as_posix() if root else file
@@ -108,7 +108,7 @@ def _in_repository(file: str) -> str:
 
 
 def _command(*, file: str, line: str, title: str, text: str) -> str:
-    r"""A line that GitHub reads.
+    r"""An annotation: a line in the output that GitHub reads.
 
     >>> _command(file="a,b.py", line="3", title="f(x): 100%", text="a\nb")
     '::error file=a%2Cb.py,line=3,title=f(x)%3A 100%25::a\\nb'

@@ -1,14 +1,14 @@
-"""Counts that depend on the test alone: not on the tests before it, nor on their order.
+"""Makes counts depend on the test alone: not on the tests before it, nor on their order.
 
 What was compiled before would be missing in a test's count, so JAX's caches are cleared. They are
-the whole process's: what the test's own fixtures of a wider scope have compiled goes too. That is
-given back: a program that such a fixture has compiled, and that was cleared here since, is not held
-against the test when it is compiled again. And where the caches hold nothing else, they are left
-alone.
+the whole process's: what the test's own fixtures of a wider scope have compiled is cleared too. It
+is not held against the test: a program that such a fixture has compiled, and that was cleared here
+since, does not count when it is compiled again. And where the caches hold nothing else, they are
+not cleared.
 
-So that it is known what a fixture of a wider scope compiles, it finds no other's programs either.
+To know what a fixture of a wider scope compiles, the caches are cleared before it as well.
 
-Before the tests have imported JAX there is nothing to hear, and nothing to clear.
+Before the tests have imported JAX there is nothing to listen to, and nothing to clear.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Key: TypeAlias = tuple[object, ...]
 
 
 def key_of(seen: InFlightCompile) -> Key | None:
-    """The same for a program that is compiled again after a clear; None where that is not known.
+    """A key that a program has again when it is compiled after a clear; None if there is none.
 
     A call of a jitted function is known by its description: a new lambda of the same text is
     another one. The description of an eager operation holds what JAX traces anew after a clear (the
@@ -53,7 +53,7 @@ def fixtures_of(item: pytest.Item) -> Collection[str]:
 
 
 class Isolation:
-    """Clears JAX's caches for tests that hold a count; there only where a run has such tests."""
+    """Clears JAX's caches for tests that hold a count; registered only if a run has such tests."""
 
     def __init__(
         self, items: Iterable[pytest.Item], holds_count: Callable[[pytest.Item], bool]
@@ -63,22 +63,22 @@ class Isolation:
         """The fixtures of tests that hold a count: all that these compile must be known."""
 
         self._warmups: dict[pytest.FixtureDef[Any], Warmups] = {}
-        """Of each fixture that is set up, or is being set up, what it compiled."""
+        """By fixture that is set up, or is being set up, what it compiled."""
 
         self._at_work: list[Warmups] = []
         self._cached: set[Key | None] = {None}
-        """All that was compiled since the last clear; what was before this began is not known."""
+        """All that was compiled since the last clear; None: something before this began."""
 
         self._names: set[str] = set()
         """The fixtures of the test that runs."""
 
         self._own: frozenset[Key] = frozenset()
-        """What they have compiled, once the test itself begins, if it holds a count."""
+        """What the fixtures of the test have compiled, from its call on, if it holds a count."""
 
         self._repeats: list[InFlightCompile] = []
         self._is_setting_up = False
         self._is_narrow = False
-        """The history holds less than the fixtures that are there have compiled."""
+        """Whether the history holds less than the fixtures that are set up have compiled."""
 
         self._listening = contextlib.ExitStack()
         self._waiting = self._begin
@@ -91,11 +91,11 @@ class Isolation:
 
         self._registry = registry
         self._exempt_before = registry.exempt_from_guards
-        self._listening.enter_context(registry.listening(self._hear))
+        self._listening.enter_context(registry.listening(self._on_compiled))
         registry.exempt_from_guards = self._is_exempt
 
     def pytest_unconfigure(self) -> None:
-        """Leave no listener behind."""
+        """Remove the listener, and let guards refuse as before."""
         forget(self._waiting)
         if self._registry is not None:
             self._listening.close()
@@ -104,10 +104,10 @@ class Isolation:
     # --- What is compiled -------------------------------------------------------------------------
 
     def is_repeat(self, seen: InFlightCompile) -> bool:
-        """Whether a test's own fixture has compiled it, and it was cleared here since."""
+        """Whether a fixture of the test has compiled the same, and it was cleared here since."""
         return any(repeat is seen for repeat in self._repeats)
 
-    def _hear(self, seen: InFlightCompile) -> None:
+    def _on_compiled(self, seen: InFlightCompile) -> None:
         key = key_of(seen)
         if key in self._own and key not in self._cached:
             self._repeats.append(seen)
@@ -117,7 +117,7 @@ class Isolation:
                 warmups.append((key, seen.program))
 
     def _is_exempt(self, seen: InFlightCompile) -> bool:
-        """Let no guard refuse, in whichever test, what is gone from the caches because of us."""
+        """Whether guards must allow a compile, in any test: it was cached before we cleared."""
         key = key_of(seen)
         if key is None or key in self._cached:
             return False
@@ -138,10 +138,10 @@ class Isolation:
     # --- When it is cleared -----------------------------------------------------------------------
 
     def _clear_unless_only(self, names: Collection[str]) -> None:
-        """Clear what anything but these fixtures has compiled, and with it all."""
+        """Clear the caches, unless they hold only what these fixtures have compiled."""
         if self._registry is None:
             return
-        import jax  # noqa: PLC0415 (it is there)
+        import jax  # noqa: PLC0415 (the tests have imported it)
 
         compiled = self._compiled_by(names)
         if not self._cached <= {key for key, _ in compiled}:
@@ -151,7 +151,7 @@ class Isolation:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
-        """Before a test's fixtures: what was compiled by an earlier test is not there."""
+        """Before a test's fixtures: drop what an earlier test has compiled."""
         self._names = set(fixtures_of(item))
         self._own = frozenset()
         self._repeats = []
@@ -176,12 +176,12 @@ class Isolation:
             self._names.update(request.fixturenames)  # also those that it asked for as it ran
 
     def pytest_fixture_post_finalizer(self, fixturedef: pytest.FixtureDef[Any]) -> None:
-        """Forget what a fixture compiled that is no longer there."""
+        """Forget what a fixture compiled, once it is torn down."""
         self._warmups.pop(fixturedef, None)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_call(self, item: pytest.Item) -> None:
-        """Before a test itself: it is told of changes since its own fixtures, and of no others."""
+        """Before a test itself: causes name changes since its own fixtures, and no others."""
         self._is_setting_up = False
         if self._holds_count(item):
             own = self._compiled_by(self._names)

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from jitcount._record.log import CompileLog
 from jitcount._record.open_blocks import OpenBlocks
 from jitcount._registry import registry
-from jitcount._targets.installed import require_installed
-from jitcount._targets.names import parse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -149,6 +147,11 @@ def _known(names: Sequence[str]) -> tuple[Target, ...]:
     """The targets of these names, each once, if they can be compiled for."""
     if isinstance(names, str):
         raise TypeError(f"targets is a sequence of names: [{names!r}]")
+    if not names:
+        return ()
+    from jitcount._targets.installed import require_installed  # noqa: PLC0415 (for some only)
+    from jitcount._targets.names import parse  # noqa: PLC0415
+
     found = tuple(parse(name) for name in dict.fromkeys(names))
     for target in found:
         require_installed(target)

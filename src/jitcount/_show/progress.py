@@ -12,9 +12,9 @@ from jitcount._text import encode_safely, encoding_of, escape_control_chars
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-# In a log, a line so often, in seconds; a bar moves more smoothly.
-_EVERY = 10.0
-_EVERY_ON_A_BAR = 0.1
+# Seconds between two lines in a log; a bar moves more smoothly.
+_LINE_EVERY_S = 10.0
+_BAR_EVERY_S = 0.1
 
 
 @contextlib.contextmanager
@@ -33,9 +33,9 @@ def progress(what: str, total: int) -> Iterator[Callable[[str], None]]:
             done += 1
             if move is not None:
                 move(done, name)
-            elif (now := time.monotonic()) - last >= _EVERY:
+            elif (now := time.monotonic()) - last >= _LINE_EVERY_S:
                 last = now
-                _say(f"{what}: {done} of {total}, {name}")
+                _write_line(f"{what}: {done} of {total}, {name}")
 
         yield step
 
@@ -50,14 +50,14 @@ def show_waiting(so_far: Callable[[], tuple[int, int]], wait: Callable[[float], 
     done, wanted = so_far()
     with _bar("compiling for targets", done, wanted, is_timed=True) as move:
         if move is not None:
-            while not wait(_EVERY_ON_A_BAR):
+            while not wait(_BAR_EVERY_S):
                 move(so_far()[0], "")
             return
-        _say(f"jitcount: {done} of {wanted} target compiles done")
+        _write_line(f"jitcount: {done} of {wanted} target compiles done")
         while done < wanted:
-            wait(_EVERY)
+            wait(_LINE_EVERY_S)
             done, wanted = so_far()
-            _say(f"jitcount: {done} of {wanted} target compiles done")
+            _write_line(f"jitcount: {done} of {wanted} target compiles done")
 
 
 @contextlib.contextmanager
@@ -100,7 +100,7 @@ def _is_terminal() -> bool:
         return False
 
 
-def _say(text: str) -> None:
+def _write_line(text: str) -> None:
     if sys.stderr is not None:  # print would take stdout for it
         with contextlib.suppress(OSError, ValueError):  # the work is worth more than the line
             print(_fit(text), file=sys.stderr, flush=True)  # noqa: T201

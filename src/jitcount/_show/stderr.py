@@ -1,8 +1,8 @@
-"""Words of ours beside a program's output: on the stderr that the process was given.
+"""Writes on the stderr that the process was started with, beside the output of the user's program.
 
 The program may replace `sys.stderr`, close it, or close the file below it and open another one by
-the same number. What we say goes to the file that was there at the start, or nowhere; that it
-cannot be written is never the program's trouble.
+the same number. What is written here goes to the file that was there at the start, or nowhere; a
+failure to write never reaches the program.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from jitcount._show.parts import Part
 
 
-class Beside:
-    """Where to speak, from when it is made on."""
+class StderrWriter:
+    """Writes to the stderr that the process has when this is made."""
 
     def __init__(self) -> None:
         self._stream = sys.stderr
@@ -32,28 +32,23 @@ class Beside:
             self._file = _identity(number)
             self._number = number
 
-    @property
-    def columns(self) -> int:
-        """How wide it is."""
-        return width(self._stream)
-
     def rendered(self, parts: Iterable[Part]) -> str:
-        """Parts as they are said here: at this width, in these letters, in colour if it has it."""
+        """Parts as text for this stderr: at its width, in letters and colours that it has."""
         stream = self._stream
-        return render(parts, self.columns, stream=stream, colour=has_colour(stream))
+        return render(parts, width(stream), stream=stream, colour=has_colour(stream))
 
-    def say(self, text: str) -> None:
-        """Say it now, in lines of its own."""
+    def write(self, text: str) -> None:
+        """Write a text now, in lines of its own; never raises."""
         with contextlib.suppress(Exception):
-            self._say(f"{text}\n")
+            self._write(f"{text}\n")
 
-    def _say(self, text: str) -> None:
+    def _write(self, text: str) -> None:
         if self._number is None:
             if self._stream is not None:
                 self._stream.write(text)
                 self._stream.flush()
             return
-        with contextlib.suppress(Exception):  # what the program has said stands above
+        with contextlib.suppress(Exception):  # what the program has written stands above
             self._stream.flush()
         if _identity(self._number) != self._file:
             return

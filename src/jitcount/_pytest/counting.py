@@ -1,8 +1,8 @@
-"""Counts what each test compiles, once a test or an option wants it; `jitcount_pytest` is its door.
+"""Counts what each test compiles, if a test or an option asks for it; `jitcount_pytest` calls this.
 
-The tests are to run as without it: JAX, and NumPy, are not imported before they import it, so that
-what they set before holds. What needs JAX waits for it. What only a failure needs is in
-`pytest_failing`.
+Tests must run as they do without it: JAX and NumPy are not imported before the tests import them,
+so that what they set before holds. What needs JAX waits for that. What only a failure needs is in
+`checks`.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 
 class Refused(NamedTuple):
-    """Why a count did not hold."""
+    """Why a test was failed for what it compiled."""
 
     what: str
-    """In one line."""
+    """The reason, in one line."""
 
     beyond: Sequence[Compile]
-    """What was compiled too much."""
+    """The compiles beyond what was allowed."""
 
 
 _LOG = pytest.StashKey[CompileLog]()
@@ -37,9 +37,9 @@ _REPEATS = pytest.StashKey[CompileLog]()
 _LOG_ON_TARGETS = pytest.StashKey[CompileLog]()
 _PROBLEM = pytest.StashKey[Exception | None]()
 REFUSED = pytest.StashKey[Refused]()
-"""Of a test that was failed for what it compiled."""
+"""Why a test was failed for what it compiled, if it was."""
 
-# What a test's report and a benchmark's extra_info have.
+# The names in a test's report, and in a benchmark's extra_info.
 _PROPERTIES = ("compiles", "compile_s")
 
 
@@ -53,7 +53,7 @@ def _redacts(config: pytest.Config) -> bool:
 
 
 def begin(item: pytest.Item) -> None:
-    """Begin a test's count; that of an earlier run of it is gone."""
+    """Begin a test's count anew, also where the test is run again."""
     for key in _LOG, _REPEATS:
         item.stash[key] = CompileLog(redact=_redacts(item.config))
     item.stash[_PROBLEM] = None
@@ -88,7 +88,7 @@ def _begin_to_count(item: pytest.Item, counting: contextlib.ExitStack) -> None:
         (repeats if is_repeat else log).add(seen)
 
     run = item.config.pluginmanager.get_plugin("jitcount-run")
-    if run is not None and run.holds_operations:  # where they come from is asked when they grow
+    if run is not None and run.budget.holds_operations:  # a failure names their line
         counting.enter_context(registry.profiling())
     counting.enter_context(registry.listening(listener))
     if targets := item.config.getoption("jitcount_targets"):
@@ -100,7 +100,7 @@ def _begin_to_count(item: pytest.Item, counting: contextlib.ExitStack) -> None:
 
 
 def compiles_of(item: pytest.Item) -> tuple[Compile, ...]:
-    """All that XLA compiled in a test, in order."""
+    """All compiles of a test, in order, also those that are not held against it."""
     if (on_targets := item.stash.get(_LOG_ON_TARGETS, None)) is not None:
         return tuple(on_targets.compiles)
     every = [*log_of(item).compiles, *item.stash[_REPEATS].compiles]

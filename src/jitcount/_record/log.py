@@ -70,7 +70,10 @@ class CompileLog:
         return tuple(self._with_results(number) for number in range(len(self._written)))
 
     def _with_results(self, number: int) -> Compile:
-        compiled, results = self._written[number], self._seen[number][1]
+        compiled = self._written[number]
+        if self._targets is None:
+            return compiled
+        results = self._seen[number][1]
         if results is not None and results.on is not compiled.on:
             compiled = msgspec.structs.replace(compiled, on=results.on)
             self._written[number] = compiled

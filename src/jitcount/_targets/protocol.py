@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import json
 import struct
-from typing import IO, Any, TypeVar
+from typing import IO, TypeVar
 
 import msgspec
 
-from jitcount._observe.call_site import CallSite
 from jitcount._profile.result import Profile
+from jitcount._stored import from_plain, to_plain
 
 Plain = bool | int | float | str
 """A value of a setting or of an option."""
@@ -147,7 +147,7 @@ _LENGTHS = struct.Struct("<QQ")
 def send(stream: IO[bytes], message: Request | Answer) -> None:
     """Write a message: two lengths, its JSON, its block."""
     without_block = msgspec.structs.replace(message, block=b"")
-    text = json.dumps(msgspec.to_builtins(without_block, enc_hook=_to_plain)).encode()
+    text = json.dumps(msgspec.to_builtins(without_block, enc_hook=to_plain)).encode()
     stream.write(_LENGTHS.pack(len(text), len(message.block)))
     stream.write(text)
     stream.write(message.block)
@@ -167,17 +167,5 @@ def receive(stream: IO[bytes], form: type[_Message]) -> _Message | None:
     text, block = stream.read(text_length), stream.read(block_length)
     if len(text) < text_length or len(block) < block_length:
         return None
-    message = msgspec.convert(json.loads(text), form, dec_hook=_from_plain)
+    message = msgspec.convert(json.loads(text), form, dec_hook=from_plain)
     return msgspec.structs.replace(message, block=block)
-
-
-def _to_plain(value: object) -> object:
-    if isinstance(value, CallSite):
-        return [str(value), value.file, value.line, value.function]
-    raise NotImplementedError(type(value).__name__)
-
-
-def _from_plain(form: type, value: Any) -> object:
-    if form is CallSite:
-        return CallSite(*value)
-    raise NotImplementedError(form.__name__)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from jitcount._observe.in_flight import InFlightCompile, LoweredProgram
     from jitcount._observe.program import Program
+    from jitcount._profile.loops import LoopPrograms
     from jitcount._profile.profiler import Profiler
 
     OnCompiled = Callable[[InFlightCompile], None]
@@ -115,6 +116,22 @@ class Registry:
                     self._refresh()
                     if stopped is not None:
                         stopped.stop()
+
+    @contextlib.contextmanager
+    def keeping_loops(self) -> Iterator[LoopPrograms]:
+        """Keep the programs with the largest loops that are profiled in this block."""
+        from jitcount._profile.loops import LoopPrograms  # noqa: PLC0415 (as the profiler)
+
+        self.load_profiler()
+        kept = LoopPrograms()
+        if (profiler := self._loaded_profiler) is None:
+            yield kept
+            return
+        before, profiler.loop_programs = profiler.loop_programs, kept
+        try:
+            yield kept
+        finally:
+            profiler.loop_programs = before
 
     def load_profiler(self) -> None:
         """Import the profiler, which takes a while, before a block begins that it could delay.

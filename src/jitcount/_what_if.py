@@ -27,7 +27,6 @@ from jitcount._loops.result import AsScan, Measured
 from jitcount._loops.to_scan import NotAScanError, as_function, shapes_of, to_scan, with_stacks
 from jitcount._numerics.error_bounds import gamma
 from jitcount._observe.muting import muted
-from jitcount._profile.loops import keeper
 from jitcount._profile.result import Profile
 from jitcount._show.progress import progress
 from jitcount._targets.compilers import Compilers
@@ -68,9 +67,8 @@ class Scans:
     """By all loops of a program, the figures of all of them as scans."""
 
 
-def measure_loops(targets: Sequence[str], found: Scans) -> None:
-    """Measure the loops of the programs that were kept; each figure is in `found` at once."""
-    programs = keeper.programs
+def measure_loops(programs: Sequence[Kept], targets: Sequence[str], found: Scans) -> None:
+    """Measure the loops of programs; each figure is in `found` at once."""
     # Compilers of our own: those of blocks are closed by now. One that dies costs its figures:
     # another in its place would hide that.
     measuring = _Measuring([parse(target) for target in targets], Compilers(retry_start=False))

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from jitcount._explain.compile import Compile
     from jitcount._ledger.environment import Environment
     from jitcount._observe.in_flight import InFlightCompile
+    from jitcount._profile.loops import LoopPrograms
     from jitcount._show.parts import Part
     from jitcount._show.stderr import StderrWriter
     from jitcount._what_if import Scans
@@ -48,6 +49,7 @@ class RunReport:
         self._recording = contextlib.ExitStack()
         self._emulation: Emulation | None = None
         self._where: Environment | None = None
+        self._loops: LoopPrograms | None = None
         self._scans: Scans | None = None
 
     def begin(self) -> None:
@@ -60,9 +62,7 @@ class RunReport:
 
             self._emulation = self._recording.enter_context(as_if(options.as_if))
         if options.what_if:
-            from jitcount._profile.loops import keeper
-
-            keeper.is_wanted = True
+            self._loops = self._recording.enter_context(registry.keeping_loops())
         profile = options.profile or options.what_if
         recorder = record(options.targets, progress=True, redact=options.redact, profile=profile)
         self._log = self._recording.enter_context(recorder)
@@ -92,16 +92,16 @@ class RunReport:
         finally:
             if (compilers := _target_compilers()) is not None:
                 compilers.close_compilers()
-        if self._options.what_if and not is_interrupt:
-            self._measure_loops()
+        if self._loops is not None and not is_interrupt:
+            self._measure(self._loops)
 
-    def _measure_loops(self) -> None:
+    def _measure(self, loops: LoopPrograms) -> None:
         """Compile loops as scans too; if that fails it costs a line, and no exit code."""
         from jitcount._what_if import Scans, measure_loops
 
         self._scans = Scans()
         try:
-            measure_loops(self._options.targets, self._scans)
+            measure_loops(loops.programs, self._options.targets, self._scans)
         except KeyboardInterrupt:
             self._stderr.write("jitcount: --what-if was interrupted: not all loops were measured")
             raise

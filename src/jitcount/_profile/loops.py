@@ -46,13 +46,11 @@ class Kept:
 
 
 @dataclass(slots=True)
-class Keeper:
-    """Keeps the programs with the largest loops, if they are to be measured."""
+class LoopPrograms:
+    """The programs with the largest loops, kept while a block wants to measure them."""
 
-    is_wanted: bool = False
     programs: list[Kept] = field(default_factory=list)
-    passed_over: int = 0
-    """How many programs with loops were not kept."""
+    _changing: threading.Lock = field(default_factory=threading.Lock)
 
     def keep(self, jaxpr: Any, loops: list[tuple[Loop, list[FoundLoop]]]) -> None:
         """Keep one more program, unless there are enough with larger loops."""
@@ -61,22 +59,18 @@ class Keeper:
         if held > _LARGE:
             new.reason = f"it closed over {held >> 20} MiB of arrays: pass them as arguments"
             new.jaxpr = None
-        self.programs.append(new)
-        self.programs.sort(key=lambda each: -each.size)
-        self.passed_over += len(self.programs[_PROGRAMS:])
-        del self.programs[_PROGRAMS:]
+        with self._changing:
+            self.programs.append(new)
+            self.programs.sort(key=lambda each: -each.size)
+            del self.programs[_PROGRAMS:]
 
 
-keeper = Keeper()
-_keeping = threading.Lock()
-
-
-def look_for_loops(draft: Draft, jaxpr: Any) -> None:
+def look_for_loops(draft: Draft, jaxpr: Any, keep_in: LoopPrograms | None) -> None:
     """Sketch a program, for the search for its loops when its profile is read.
 
     If programs are to be kept, the search is now: only those with the largest loops are.
     """
-    if not keeper.is_wanted:
+    if keep_in is None:
         sketches = sketches_of(jaxpr)
         size = _SKETCH_BYTES * sum(len(sketch.equations) for sketch in sketches)
         draft.read_later(size, partial(_search, sketches=sketches), NO_LOOPS)
@@ -84,8 +78,7 @@ def look_for_loops(draft: Draft, jaxpr: Any) -> None:
     loops = by_line(find_loops(jaxpr))
     draft.loops = tuple(loop for loop, _ in loops)
     if loops:
-        with _keeping:
-            keeper.keep(jaxpr, loops)
+        keep_in.keep(jaxpr, loops)
 
 
 def _search(draft: Draft, sketches: list[JaxprSketch]) -> None:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from jitcount._hlo.mlir import Operation
     from jitcount._jax.jaxprs import Equation
+    from jitcount._profile.loops import LoopPrograms
     from jitcount._profile.origin import Origin
 
 _logger = logging.getLogger("jitcount")
@@ -60,8 +61,9 @@ class CompileProfile(Draft):
         """A program was lowered: look at it while JAX holds it."""
         jaxpr, text = _jax.lowered_jaxpr(frame), _jax.lowered_text(frame)
         # XLA compiles meanwhile, and does not need the interpreter.
+        keep_in = None if self.profiler is None else self.profiler.loop_programs
         self.reader = threading.Thread(
-            target=self._look_at, args=(jaxpr,), name="jitcount reader", daemon=True
+            target=self._look_at, args=(jaxpr, keep_in), name="jitcount reader", daemon=True
         )
         self.reader.start()
         read = partial(look_at_lowered, deep=self.deep, text=text)
@@ -69,7 +71,7 @@ class CompileProfile(Draft):
         if NOT_LOWERED in self.notes:
             self.notes.remove(NOT_LOWERED)
 
-    def _look_at(self, jaxpr: Any) -> None:
+    def _look_at(self, jaxpr: Any, keep_in: LoopPrograms | None) -> None:
         """Look at a program as JAX traced it, which is not kept."""
         if jaxpr is None:
             self.notes.append("JAX's frames do not show the jaxpr")
@@ -79,7 +81,7 @@ class CompileProfile(Draft):
             for stack in as_written(each.stack for each in found):
                 self.deep.add(stack)
             self.jaxpr = _origins(found)
-            look_for_loops(self, jaxpr)
+            look_for_loops(self, jaxpr, keep_in)
         except Exception as error:  # observing must never fail the user's program
             _logger.debug("could not look at a jaxpr", exc_info=True)
             self.notes.append(f"{NO_LOOPS}: {type(error).__name__}: {error}")
@@ -113,6 +115,9 @@ class Profiler:
     """Samples traces, and watches XLA, one compile at a time; one for the process."""
 
     def __init__(self) -> None:
+        self.loop_programs: LoopPrograms | None = None
+        """Where programs with loops are kept, while a block wants to measure them."""
+
         self._sampler = Sampler()
         self._in_flight: list[CompileProfile] = []
         self._changing = threading.RLock()

@@ -110,7 +110,7 @@ def load_ipython_extension(shell: Any) -> None:
 
 
 def unload_ipython_extension(shell: Any) -> None:
-    """``%unload_ext jitcount``."""
+    """``%unload_ext jitcount``: removes ``%%jitcount`` from IPython."""
     from jitcount._notebook import unload  # noqa: PLC0415
 
     unload(shell)

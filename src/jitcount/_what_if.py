@@ -201,10 +201,10 @@ class _Variant:
     function: Callable[..., Any]
     given: list[jax.ShapeDtypeStruct]
     arguments: Held | None = None
-    """Of each argument, which of the program's own it holds; None where it has the same."""
+    """Which of the program's own arguments each one holds; None where they are the same."""
 
     results: Held | None = None
-    """Of each result, which of the program's own it holds; None where it has the same."""
+    """Which of the program's own results each one holds; None where they are the same."""
 
 
 def _task(target: Target, jaxpr: Any, variant: _Variant) -> MeasureModule:

@@ -117,7 +117,7 @@ def _functions(lines: list[str]) -> dict[str, _Function]:
 
 
 def _look_for_constants(inside: _Function, line: str, operation: str, location: str) -> None:
-    """Note an operation that is a constant; one that takes constants gives them its location."""
+    """Note an operation that is a constant; one that takes constants passes them its location."""
     if operation == "stablehlo.constant":
         if made := _CONSTANT.match(line):
             number = inside.constants[made[1]] = len(inside.operations) - 1

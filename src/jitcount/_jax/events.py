@@ -134,7 +134,7 @@ def ensure_registered(listener: Handlers) -> None:
             register(listener)
 
 
-# JAX gives copies of two of these lists, and none of the third. In a release that renames one, what
+# JAX returns copies of two of these lists, not of the third. In a release that renames one, what
 # was registered once is taken as registered: that someone has cleared it away is not seen.
 _LISTS = {
     "scalar": "_scalar_listeners",

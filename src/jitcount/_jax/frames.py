@@ -87,7 +87,7 @@ class CompilingFrame(msgspec.Struct, frozen=True):
     """What JAX's frames say of the program that XLA is about to compile."""
 
     kept_avals: Sequence[Any] | None = None
-    """Of the arguments that the program uses, as in JAX's own line "Compiling ..."."""
+    """The avals of the arguments that the program uses, as in JAX's own line "Compiling ..."."""
 
     platform: str | None = None
     module: object = None

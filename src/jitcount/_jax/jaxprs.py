@@ -227,7 +227,7 @@ def equations(jaxpr: Any) -> Iterator[Equation]:
 
 
 def _equations(jaxpr: Any, outside: Stack, names: str, stacks: Stacks) -> Iterator[Equation]:
-    """The same for a function inside of another: `outside` and `names` are the stacks of its call.
+    """The equations of a function that is called from `outside`, within the name stack `names`.
 
     JAX writes both into the program only when it lowers it.
     """

@@ -99,10 +99,10 @@ class Compilation:
     module: Any
     devices: int
     inputs_may_move: tuple[bool, ...]
-    """Of each argument, whether XLA may choose its sharding."""
+    """Whether XLA may choose the sharding of each argument."""
 
     outputs_may_move: tuple[bool, ...]
-    """Of each result, whether XLA may choose its sharding."""
+    """Whether XLA may choose the sharding of each result."""
 
     options: dict[str, Any]
     """The user's `compiler_options`."""

@@ -32,7 +32,7 @@ def _are_settings_named() -> bool:
 _SETTINGS_ARE_NAMED = _are_settings_named()
 
 NO_SETTINGS = frozenset({"axis_env_state"})
-"""Of the names below, what is no setting for a user: the axes of an enclosing `vmap`."""
+"""Names in JAX's cache key that no user sets: the axes of an enclosing `vmap`."""
 
 
 def names() -> tuple[str, ...]:

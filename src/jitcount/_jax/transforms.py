@@ -67,5 +67,5 @@ def is_in_backward_pass(frame: FrameType | None) -> bool:
 
 
 def transform_of_primitive(miss: FrameType) -> str:
-    """The same for an operation outside of any jit: a backward pass has operations of its own."""
+    """The transformation of an operation outside of any jit: a backward pass has its own."""
     return _BACKWARD_PASS if is_in_backward_pass(miss) else ""

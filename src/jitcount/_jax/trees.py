@@ -25,7 +25,7 @@ def is_plain(structure: Any) -> bool:
 
 
 def aux_data(structure: Any) -> Any:
-    """Of a tree with one node, what that node's own `tree_flatten` returned beside the children.
+    """What the `tree_flatten` of a tree's only node returned beside the children.
 
     Of the containers that JAX knows itself, dicts and named tuples among them, there is none: their
     keys and types say it all.

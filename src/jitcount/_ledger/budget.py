@@ -46,7 +46,7 @@ class Sizes(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     tests: dict[str, Operations]
 
     def grown(self, test: str, found: Mapping[str, int]) -> dict[str, tuple[int, int]]:
-        """Of a test, the functions whose program is larger now: what it had, and what it has.
+        """The functions of a test whose program is larger now: what it had, and what it has.
 
         >>> Sizes(platform="cpu", tests={"test": {"step": 3}}).grown("test", {"step": 5, "new": 1})
         {'step': (3, 5)}
@@ -56,7 +56,7 @@ class Sizes(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
         }
 
     def shrunk(self, test: str, found: Mapping[str, int]) -> dict[str, tuple[int, int]]:
-        """Of a test, the functions whose program is smaller now: what it had, and what it has."""
+        """The functions of a test whose program is smaller now: what it had, and what it has."""
         return {
             name: (before, now) for name, before, now in self._both(test, found) if now < before
         }

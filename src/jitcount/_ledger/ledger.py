@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 KIND: Final = files.LEDGER
 SCHEMA: Final = 4
-"""Of what a ledger holds: a type or a field that is new, or gone, needs the next number."""
+"""The version of the format: a type or field that is new, or gone, needs the next number."""
 
 Seconds = Annotated[float, msgspec.Meta(ge=0)]
 Count = Annotated[int, msgspec.Meta(ge=0)]

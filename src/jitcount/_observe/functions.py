@@ -55,13 +55,13 @@ class Function:
     """Equal for the same object."""
 
     inner_token: int = 0
-    """The same for the function that a person wrote, under all that was made around it."""
+    """The token of the function that a person wrote, under all that was made around it."""
 
     around: str = ""
     """What was made around it last: "value_and_grad", "vmap", "wrapper"; empty for nothing."""
 
     is_librarys: bool = False
-    """It stands neither in the user's code nor in JAX's."""
+    """Whether it is defined neither in the user's code nor in JAX's."""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Function) and self.token == other.token

@@ -91,7 +91,7 @@ class InFlightCompile(msgspec.Struct, kw_only=True, eq=False):
     """A weak reference to the lowered module, by which its compile is recognised."""
 
     is_small: bool = False
-    """It has few operations and holds no array of the user's, so measuring it can wait."""
+    """Whether it has few operations and holds no array of the user's: measuring it can wait."""
 
     needs_guard_check: bool = False
     """A guard is open, and no guard has allowed it yet."""

@@ -170,7 +170,7 @@ def _is_known(module: str) -> bool:
 
 
 def _compared(value: Any, fields: list[tuple[str, Any]] | None) -> list[tuple[str, Any]] | None:
-    """Of an object's fields those that its ``__eq__`` speaks of, or all; None for its identity."""
+    """The fields of an object that its ``__eq__`` mentions, or all; None where identity decides."""
     compare = in_type(value, "__eq__")
     if fields is None or len(fields) >= _MOST_COMPARED:
         return None
@@ -222,7 +222,7 @@ def _is_plain_tuple(value: Any) -> bool:
 
 
 def _token_of_part(value: Any, depth: int = _DEEPEST_COMPARED) -> int:
-    """The same for what a value holds, of which `==` alone decides: ``(1,) == (True,)``."""
+    """The token of a part of a value, which `==` alone compares: ``(1,) == (True,)``."""
     if is_a(value, *PLAIN) or _is_plain_tuple(value):
         return _number_of(("part", _content(value)))
     return equal_token(value, depth)

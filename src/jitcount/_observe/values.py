@@ -79,7 +79,7 @@ def describe_leaf(leaf: Any) -> Leaf:
 
 
 def dtype_and_shape(array: Any) -> tuple[Any, tuple[Any, ...]]:
-    """Of an array; one of a user's own type is asked as NumPy's."""
+    """The dtype and shape of an array; a subclass of NumPy's is read as NumPy's own."""
     for kind in _NUMPY:
         if is_a(array, kind):
             return kind.dtype.__get__(array), kind.shape.__get__(array)
@@ -99,7 +99,7 @@ def _jax_leaf(
     is_weak: bool,  # noqa: FBT001
     placement: Placement | None,
 ) -> Leaf:
-    """The same for JAX's own; by parts, since not all that it takes as an array has a hash."""
+    """Describe an array of JAX's by its parts: not all that JAX takes as an array has a hash."""
     return Leaf(shape, dtype_name(dtype), is_weak, placement)
 
 

@@ -49,7 +49,7 @@ class CompileProfile(Draft):
     """Reads the program while XLA compiles it."""
 
     is_watched: bool = False
-    """It was in flight when XLA began, whether XLA could be watched or not."""
+    """Whether this profile had begun when XLA did, even if XLA could not be watched."""
 
     session: Any = None
     """JAX's profiler session that watches XLA, until XLA has ended."""
@@ -103,7 +103,7 @@ class CompileProfile(Draft):
             return
         executable = _jax.compiled_executable(frame)
         if executable is not None:
-            made = Executable.of(executable, events)
+            made = Executable.from_xla(executable, events)
             read = partial(look_at_executable, deep=self.deep, made=made)
             self.read_later(made.size, read, "what XLA made of it is not known")
         if self.not_watched:
@@ -202,8 +202,8 @@ class Executable:
     objects: list[dict[str, int]]
 
     @classmethod
-    def of(cls, executable: Any, seen: bytes) -> Executable:
-        """Ask it."""
+    def from_xla(cls, executable: Any, seen: bytes) -> Executable:
+        """Read the optimised program, and the machine code where that is needed."""
         objects: list[dict[str, int]] = []
         if b"CpuCompiler::" in seen:
             try:

@@ -41,13 +41,13 @@ class CompileModule(_Typed, frozen=True, tag="compile"):
     """Over how many devices the program is sharded."""
 
     may_move: tuple[tuple[bool, ...], tuple[bool, ...]]
-    """Of each argument, and of each result, whether XLA may choose its sharding."""
+    """Whether XLA may choose the sharding of each argument, and of each result."""
 
     options: dict[str, Plain]
     """The user's `compiler_options`."""
 
     settings: dict[str, Plain]
-    """Of JAX, in the process that asks."""
+    """JAX's settings in the process that asks."""
 
     keep_hlo: bool = False
     """Answer with the optimised program, as the block, and with its shardings."""
@@ -66,7 +66,7 @@ class MeasureModule(_Typed, frozen=True, tag="measure"):
     None where it is not run: for a device that is not here."""
 
     stacked: tuple[tuple[int, ...], ...] | None = None
-    """Of each argument, which of the inputs it holds; None where each argument is one of them."""
+    """Which of the inputs each argument holds; None where each argument is one of them."""
 
     devices: int = 1
 
@@ -113,7 +113,7 @@ class Shardings(_Typed, frozen=True):
     """How a program's arguments and results are laid out on devices, as XLA writes shardings."""
 
     arguments: tuple[str, ...]
-    """``("{devices=[8,1]<=[8]}", "{replicated}")``."""
+    """The sharding of each argument: ``("{devices=[8,1]<=[8]}", "{replicated}")``."""
 
     results: tuple[str, ...]
 

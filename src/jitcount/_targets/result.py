@@ -65,7 +65,7 @@ class OnTarget(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     argument_bytes: int | None = None
     output_bytes: int | None = None
     aliased_bytes: int | None = None
-    """Of the outputs, what lies in donated arguments."""
+    """The part of the outputs that lies in donated arguments."""
 
     temporary_bytes: int | None = None
     code_bytes: int | None = None

@@ -43,7 +43,7 @@ class WorkerProfile:
             seen = b"" if self._reason else _jax.watched(self._session)
             deep = _decode_stacks(stacks)
             look_at_lowered(draft, deep, _jax.carried_text(module))
-            look_at_executable(draft, deep, Executable.of(executable, seen))
+            look_at_executable(draft, deep, Executable.from_xla(executable, seen))
         except Exception as error:  # noqa: BLE001 (it says so)
             self._reason = self._reason or f"{type(error).__name__}: {error}"
         if self._reason:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import threading
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 import jax
@@ -75,47 +76,49 @@ class Registry:
 
     def listening(self, listener: OnCompiled) -> AbstractContextManager[None]:
         """Call `listener` after every compile in this block, in the thread that compiles."""
-        return self._holding("listeners", listener)
+        return _Held(self, "listeners", listener)
 
     def guarding(self, guard: Guard) -> AbstractContextManager[None]:
         """Ask `guard` before every compile in this block, in the thread that compiles."""
-        return self._holding("guards", guard)
+        return _Held(self, "guards", guard)
 
     def consuming_programs(self, consumer: ProgramConsumer) -> AbstractContextManager[None]:
         """Hand every program in this block to `consumer`, just before XLA compiles it."""
-        return self._holding("program_consumers", consumer)
+        return _Held(self, "program_consumers", consumer)
 
-    @contextlib.contextmanager
-    def _holding(self, name: str, entry: object) -> Iterator[None]:
-        """Keep an entry in one of the tuples for a block."""
+    def hold(self, name: str, entry: object) -> None:
+        """Add an entry to one of the tuples."""
         with self._changing:
             setattr(self, name, (*getattr(self, name), entry))
             self._refresh()
-        try:
-            yield
-        finally:
-            with self._changing:
-                setattr(self, name, _without(entry, getattr(self, name)))
-                self._refresh()
 
-    @contextlib.contextmanager
-    def profiling(self) -> Iterator[None]:
+    def release(self, name: str, entry: object) -> None:
+        """Remove the latest entry that is equal to this one."""
+        with self._changing:
+            setattr(self, name, _without(entry, getattr(self, name)))
+            self._refresh()
+
+    def profiling(self) -> AbstractContextManager[None]:
         """Profile every compile in this block."""
+        return _Profiling(self)
+
+    def begin_profiling(self) -> None:
+        """Profile every compile, until `end_profiling` was called as often."""
         self.load_profiler()
         with self._changing:
             self._profiles_open += 1
             self.profiler = self._loaded_profiler
             self._refresh()
-        try:
-            yield
-        finally:
-            with self._changing:
-                self._profiles_open -= 1
-                if not self._profiles_open:
-                    stopped, self.profiler = self.profiler, None
-                    self._refresh()
-                    if stopped is not None:
-                        stopped.stop()
+
+    def end_profiling(self) -> None:
+        """Profile no more, unless another block wants it."""
+        with self._changing:
+            self._profiles_open -= 1
+            if not self._profiles_open:
+                stopped, self.profiler = self.profiler, None
+                self._refresh()
+                if stopped is not None:
+                    stopped.stop()
 
     @contextlib.contextmanager
     def keeping_loops(self) -> Iterator[LoopPrograms]:
@@ -220,6 +223,38 @@ class Registry:
             )
         except Exception:  # it counts, and may be refused, without a cause
             _logger.debug("could not look up %s", compiling.function, exc_info=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Held(contextlib.AbstractContextManager[None]):
+    """Keeps an entry in the registry for a block.
+
+    Not a generator: Python closes one that nobody holds any more, and the block of a recorder that
+    was entered and dropped (``log = record().__enter__()``) would end with it.
+    """
+
+    registry: Registry
+    name: str
+    entry: object
+
+    def __enter__(self) -> None:
+        self.registry.hold(self.name, self.entry)
+
+    def __exit__(self, *_error: object) -> None:
+        self.registry.release(self.name, self.entry)
+
+
+@dataclass(frozen=True, slots=True)
+class _Profiling(contextlib.AbstractContextManager[None]):
+    """Profiles for a block; not a generator, as `_Held`."""
+
+    registry: Registry
+
+    def __enter__(self) -> None:
+        self.registry.begin_profiling()
+
+    def __exit__(self, *_error: object) -> None:
+        self.registry.end_profiling()
 
 
 def _without(gone: object, entries: tuple[Any, ...]) -> tuple[Any, ...]:

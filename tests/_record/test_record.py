@@ -14,6 +14,7 @@ from jax import monitoring
 import jitcount
 from jitcount._jax import events, frames
 from jitcount._registry import registry
+from tests.helpers import python
 
 X = np.ones(3, np.float32)
 
@@ -425,3 +426,27 @@ def test_nobody_listens_when_no_recorder_is_open() -> None:
     with jitcount.record():
         assert len(registry.listeners) == 1
     assert len(registry.listeners) == 0
+
+
+DROPPED = """
+import gc, jax, jitcount, numpy as np
+double = jax.jit(lambda x: 2 * x)
+
+def entered():
+    return jitcount.record(profile=True).__enter__()
+
+log = entered()
+gc.collect()
+double(np.zeros(3, np.float32))
+jitcount.freeze().__enter__()
+gc.collect()
+try:
+    double(np.zeros(4, np.float32))
+except jitcount.RecompileError:
+    print(log.counts(), len(log.compiles[0].lines) > 0)
+"""
+
+
+def test_a_block_whose_recorder_or_guard_was_dropped_goes_on() -> None:
+    done = python("-c", DROPPED)
+    assert (done.stdout, done.stderr) == ("{'<lambda>': 1} True\n", "")

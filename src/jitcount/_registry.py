@@ -76,41 +76,44 @@ class Registry:
 
     def listening(self, listener: OnCompiled) -> AbstractContextManager[None]:
         """Call `listener` after every compile in this block, in the thread that compiles."""
-        return _Held(self, "listeners", listener)
+        return self._holding("listeners", listener)
 
     def guarding(self, guard: Guard) -> AbstractContextManager[None]:
         """Ask `guard` before every compile in this block, in the thread that compiles."""
-        return _Held(self, "guards", guard)
+        return self._holding("guards", guard)
 
     def consuming_programs(self, consumer: ProgramConsumer) -> AbstractContextManager[None]:
         """Hand every program in this block to `consumer`, just before XLA compiles it."""
-        return _Held(self, "program_consumers", consumer)
+        return self._holding("program_consumers", consumer)
 
-    def hold(self, name: str, entry: object) -> None:
-        """Add an entry to one of the tuples."""
-        with self._changing:
-            setattr(self, name, (*getattr(self, name), entry))
-            self._refresh()
+    def _holding(self, name: str, entry: object) -> AbstractContextManager[None]:
+        """Keep an entry in one of the tuples for a block."""
 
-    def release(self, name: str, entry: object) -> None:
-        """Remove the latest entry that is equal to this one."""
-        with self._changing:
-            setattr(self, name, _without(entry, getattr(self, name)))
-            self._refresh()
+        def begin() -> None:
+            with self._changing:
+                setattr(self, name, (*getattr(self, name), entry))
+                self._refresh()
+
+        def end() -> None:
+            with self._changing:
+                setattr(self, name, _without(entry, getattr(self, name)))
+                self._refresh()
+
+        return _Block(begin, end)
 
     def profiling(self) -> AbstractContextManager[None]:
         """Profile every compile in this block."""
-        return _Profiling(self)
+        return _Block(self._begin_profiling, self._end_profiling)
 
-    def begin_profiling(self) -> None:
-        """Profile every compile, until `end_profiling` was called as often."""
+    def _begin_profiling(self) -> None:
+        """Profile every compile, until `_end_profiling` was called as often."""
         self.load_profiler()
         with self._changing:
             self._profiles_open += 1
             self.profiler = self._loaded_profiler
             self._refresh()
 
-    def end_profiling(self) -> None:
+    def _end_profiling(self) -> None:
         """Profile no more, unless another block wants it."""
         with self._changing:
             self._profiles_open -= 1
@@ -226,35 +229,21 @@ class Registry:
 
 
 @dataclass(frozen=True, slots=True)
-class _Held(contextlib.AbstractContextManager[None]):
-    """Keeps an entry in the registry for a block.
+class _Block(contextlib.AbstractContextManager[None]):
+    """A block that changes the registry when it begins, and again when it ends.
 
     Not a generator: Python closes one that nobody holds any more, and the block of a recorder that
     was entered and dropped (``log = record().__enter__()``) would end with it.
     """
 
-    registry: Registry
-    name: str
-    entry: object
+    begin: Callable[[], None]
+    end: Callable[[], None]
 
     def __enter__(self) -> None:
-        self.registry.hold(self.name, self.entry)
+        self.begin()
 
     def __exit__(self, *_error: object) -> None:
-        self.registry.release(self.name, self.entry)
-
-
-@dataclass(frozen=True, slots=True)
-class _Profiling(contextlib.AbstractContextManager[None]):
-    """Profiles for a block; not a generator, as `_Held`."""
-
-    registry: Registry
-
-    def __enter__(self) -> None:
-        self.registry.begin_profiling()
-
-    def __exit__(self, *_error: object) -> None:
-        self.registry.end_profiling()
+        self.end()
 
 
 def _without(gone: object, entries: tuple[Any, ...]) -> tuple[Any, ...]:

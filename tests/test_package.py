@@ -76,6 +76,18 @@ def test_what_few_want_is_not_imported_by_those_who_do_not() -> None:
     assert (done.stdout, done.stderr) == ("[]\n", "")
 
 
+def test_recording_imports_nothing_of_jax_that_the_program_does_not() -> None:
+    done = run(
+        "import sys, numpy, jax, jitcount\n"
+        "jax.jit(lambda x: x - 1)(numpy.ones(3))\n"
+        "before = set(sys.modules)\n"
+        "with jitcount.record() as log: jax.jit(lambda x: x + 1)(numpy.ones(3))\n"
+        "assert log.compiles[0].causes\n"
+        "print([name for name in set(sys.modules) - before if name.startswith('jax.')])"
+    )
+    assert (done.stdout, done.stderr) == ("[]\n", "")
+
+
 # --- The public names, which are looked up when they are used
 
 

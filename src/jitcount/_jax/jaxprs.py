@@ -1,9 +1,10 @@
 """Programs as JAX holds them before they are lowered: jaxprs, their equations and their source.
 
-`jax.extend.core` has a jaxpr's types. Its debug info (which function it was traced from), the stack
-and the name stack of an equation, and which parameters hold a body are JAX's own. Where a release
-has them otherwise, a source is None and a stack is empty: lines are then unknown and no loop is
-found, and none is made up.
+A jaxpr's debug info (which function it was traced from), the stack and name stack of an equation,
+and which parameters hold a body are JAX's own. `jax.extend.core` has the types in public, but
+imports Pallas with them, which takes longer than all of jitcount, and every recorder needs them.
+Where a release has them otherwise, a source is None and a stack is empty: lines are then unknown
+and no loop is found, and none is made up.
 """
 
 from __future__ import annotations
@@ -13,14 +14,17 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Self
 
 import jax
-from jax._src import source_info_util
-from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
+from jax._src import core, source_info_util
+from jax._src.core import Jaxpr, Literal
 
 from jitcount._jax.origin import JAX_DIRECTORIES, is_module_of_jax
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from types import CodeType
+
+# Since 0.11 a jaxpr has its constants, and there is one type.
+ClosedJaxpr: Any = getattr(core, "ClosedJaxpr", Jaxpr)
 
 _module_of = vars(type)["__module__"].__get__  # a metaclass of the user's may have another
 
@@ -83,7 +87,7 @@ def equations_in(jaxpr: Any) -> list[Any]:
 
 def open_jaxpr(value: Any) -> Any:
     """The jaxpr in a parameter, without its constants; None for a parameter that is no jaxpr."""
-    if isinstance(value, Jaxpr):  # since 0.12 it may have constants
+    if isinstance(value, Jaxpr):  # since 0.11 it may have constants
         return value
     return value.jaxpr if isinstance(value, ClosedJaxpr) else None
 
@@ -364,7 +368,7 @@ def with_bodies(equation: Any, replaced: Callable[[Any], Any]) -> Any:
     return equation.replace(params=parameters)
 
 
-def body_of(equation: Any) -> ClosedJaxpr:
+def body_of(equation: Any) -> Any:
     """The body of a call."""
     for value in equation.params.values():
         if isinstance(value, ClosedJaxpr):

@@ -61,6 +61,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "roundings; a failed test shows the lines that round",
     )  # fmt: skip
     group.addoption(
+        "--compile-check", action="store_true", dest="jitcount_check",
+        help="compute what a test compiles operation by operation too, and fail the test if that "
+        "differs by more than rounding can",
+    )  # fmt: skip
+    group.addoption(
         "--compile-isolation", choices=["clear", "none"], dest="jitcount_isolation",
         help="clear JAX's caches for each test that holds a count (a marker, the fixture "
         "compiles, a budget), so that it does not depend on what ran before (default), or count "
@@ -118,10 +123,15 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(Github(config), "jitcount-github")
     options = ("show", "ledger", "budget", "update", "review", "targets")
     wanted = any(config.getoption(f"jitcount_{name}") for name in options)
-    if wanted or config.getini("compile_budget"):
+    wanted = wanted or bool(config.getini("compile_budget"))
+    if wanted:
         from jitcount._pytest.run import Run  # noqa: PLC0415
 
         config.pluginmanager.register(Run(config), "jitcount-run")
+    if wanted or config.getoption("jitcount_check"):
+        from jitcount._pytest.miscompiles import Miscompiles  # noqa: PLC0415
+
+        config.pluginmanager.register(Miscompiles(config), "jitcount-miscompiles")
 
 
 def _shown(config: pytest.Config) -> int:

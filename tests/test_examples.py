@@ -20,6 +20,7 @@ SHOWN = {
         "axis 1 of tokens: 22 … 38, 9 of them",
         "→ pad axis 1 of tokens to one length, or to a few (buckets)",
     ],
+    "row_norms.py": ["norm of the last row 2.9", "float32[33000,3]"],
     "frozen_server.py": [
         "score 12.2",
         "score 24.4",

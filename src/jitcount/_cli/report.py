@@ -15,6 +15,7 @@ from jitcount._explain.causes import Kind
 from jitcount._explain.explain import to_compile
 from jitcount._explain.summary import sentences
 from jitcount._ledger.files import LedgerError, write_whole
+from jitcount._miscompiles.known import has_recognisable
 from jitcount._record.log import CompileLog
 from jitcount._record.record import record
 from jitcount._registry import registry
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from jitcount._emulate.result import Emulation
     from jitcount._explain.compile import Compile
     from jitcount._ledger.environment import Environment
+    from jitcount._miscompiles.checking import Checker
+    from jitcount._miscompiles.suspects import Suspects
     from jitcount._observe.in_flight import InFlightCompile
     from jitcount._profile.loops import LoopPrograms
     from jitcount._show.parts import Part
@@ -51,6 +54,8 @@ class RunReport:
         self._where: Environment | None = None
         self._loops: LoopPrograms | None = None
         self._scans: Scans | None = None
+        self._checker: Checker | None = None
+        self._suspects: Suspects | None = None
 
     def begin(self) -> None:
         """Record from now on."""
@@ -63,6 +68,16 @@ class RunReport:
             self._emulation = self._recording.enter_context(as_if(options.as_if))
         if options.what_if:
             self._loops = self._recording.enter_context(registry.keeping_loops())
+        if has_recognisable():
+            from jitcount._miscompiles.suspects import Suspects
+
+            self._suspects = Suspects()
+            self._recording.enter_context(registry.listening(self._suspects))
+        if options.check:
+            from jitcount._miscompiles.checking import Checker
+
+            self._checker = Checker()
+            self._recording.enter_context(registry.listening(self._checker))
         profile = options.profile or options.what_if
         recorder = record(options.targets, progress=True, redact=options.redact, profile=profile)
         self._log = self._recording.enter_context(recorder)
@@ -135,7 +150,9 @@ class RunReport:
         is_past_limit = limit is not None and made > limit
         if is_past_limit:
             self._stderr.write(f"jitcount: {plural(made, 'compile')}, and --max allows {limit}")
-        return 2 if problems else int(is_past_limit)
+        checked = self._checker.programs if self._checker is not None else ()
+        is_wrong = any(program.wrong for program in checked)
+        return 2 if problems else int(is_past_limit or is_wrong)
 
     def _compiles(self) -> Sequence[Compile]:
         """What was compiled, with what was measured of its loops."""
@@ -175,6 +192,18 @@ class RunReport:
             parts = profile_tables(compiles) if self._options.profile else loops_table(compiles)
             if parts:
                 yield parts
+        if self._checker is not None:
+            from jitcount._show.check_table import check_table
+
+            yield check_table(self._checker.programs)
+        if self._suspects is not None and self._suspects.found:
+            how = "jitcount run --check says whether it is wrong"
+            lines = self._suspects.lines("it was compared, see above" if self._checker else how)
+            yield [
+                Note(f"jitcount: {text}") if not depth else Note(text, depth=depth)
+                for pair in lines.values()
+                for depth, text in enumerate(pair)
+            ]
 
     def _show_live(self, observation: InFlightCompile) -> None:
         compiled = to_compile(observation, redact=self._options.redact)

@@ -46,6 +46,7 @@ class Options:
     profile: bool = False
     profile_trace: Path | None = None
     what_if: bool = False
+    check: bool = False
     redact: bool = False
 
 
@@ -54,7 +55,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     parser.usage = (
         "jitcount run [--live] [--all] [--max N] [--ledger FILE] [--target T]... "
-        "[--as-if T] [--profile] [--what-if] [--profile-trace FILE] [--redact] "
+        "[--as-if T] [--profile] [--what-if] [--profile-trace FILE] [--check] [--redact] "
         "(SCRIPT | -m MODULE) [ARGS]..."
     )
     add("--live", action="store_true", help="show each recompile as it happens")
@@ -73,6 +74,10 @@ def declare(parser: argparse.ArgumentParser) -> None:
         "--what-if", action="store_true",
         help="show unrolled loops, and measure what each would cost as jax.lax.scan",
     )  # fmt: skip
+    add(
+        "--check", action="store_true",
+        help="compute what is compiled operation by operation too, and exit 1 if that differs",
+    )  # fmt: skip
     add("--redact", action="store_true", help="leave out what static arguments were")
     add("-m", dest="module", action="store_true", help="run a module, as python -m")
     add("program", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
@@ -81,7 +86,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
         "jitcount run train.py --epochs 3",
         "jitcount run --max 20 --ledger run.json -m package.train",
         "jitcount run --target tpu:v5e --target cuda:h100 train.py",
-        codes="the program's own; 1 past --max; 2 bad usage",
+        codes="the program's own; 1 past --max, or wrong by --check; 2 bad usage",
     )
 
 
@@ -100,6 +105,8 @@ def options(asked: argparse.Namespace) -> Options:
         except (OSError, ValueError) as error:  # a name that is too long, a folder that is closed
             reason = getattr(error, "strerror", None) or error
             raise UsageError(f"{words[0]}: cannot be read: {reason}") from None
+    if asked.check and asked.as_if:
+        raise UsageError("--check compares what this machine's compiler made: not with --as-if")
     return typed(
         Options,
         asked,

@@ -76,10 +76,10 @@ def main(options: Options) -> int:
     from jitcount._record.record import record
     from jitcount._show.parts import Note
     from jitcount._show.progress import progress
-    from jitcount._show.suite_table import suite_table
+    from jitcount._show.suite_table import suite_table, warnings
     from jitcount._show.terminal import has_colour, render
     from jitcount._suite.processes import join_the_others, run_in_processes
-    from jitcount._suite.running import chosen, run_suite
+    from jitcount._suite.running import chosen, known_here, run_suite
     from jitcount._targets.host import prefer_cpu
     from jitcount._text import did_you_mean
 
@@ -114,6 +114,7 @@ def main(options: Options) -> int:
         )
     wrong = {case: lines for case, entry in found.cases.items() if (lines := findings(entry))}
     table = suite_table(found, wrong, time.perf_counter() - begin)
+    table += warnings(found, known_here(options.as_if))
     print(render(table, colour=has_colour()))  # noqa: T201
     if options.ledger and is_first:
         try:

@@ -16,6 +16,7 @@ import numpy as np
 
 from jitcount._ledger.budget import counts_text
 from jitcount._ledger.comparison import (
+    KNOWN_WRONG,
     MISSING,
     NEAR,
     OTHER_DTYPE,
@@ -151,6 +152,7 @@ def _differences(
     run = {name: entry for name, entry in entries.items() if entry and not entry.unsupported}
     for name, entry in run.items():
         found += [Difference(case, name, text) for text in findings(entry, judged[name])]
+    run = {name: entry for name, entry in run.items() if not entry.known_wrong}
     first_results: dict[object, tuple[str, CaseEntry]] = {}
     first_counts: dict[bool, tuple[str, CaseEntry]] = {}
     alone = {difference.ledger for difference in found}
@@ -220,9 +222,10 @@ def _kind(expected: Expected) -> tuple[object, ...]:
 
 
 def _row(case: str, entries: Entries, judged: Judged, wrong: set[str]) -> Row:
-    good = (e for name, e in entries.items() if e and not e.unsupported and name not in wrong)
+    run = {name: entry for name, entry in entries.items() if entry and not entry.known_wrong}
+    good = (e for name, e in run.items() if not e.unsupported and name not in wrong)
     measure = next(good, None)
-    shares = [share_of_bound(entry, judged[name]) for name, entry in entries.items() if entry]
+    shares = [share_of_bound(entry, judged[name]) for name, entry in run.items()]
     known = [share for share in shares if share is not None]
     cells = [_cell(entry, measure, is_wrong=name in wrong) for name, entry in entries.items()]
     return Row(case, max(known, default=None), cells)
@@ -233,6 +236,8 @@ def _cell(entry: CaseEntry | None, measure: CaseEntry | None, *, is_wrong: bool)
         return Cell(MISSING)
     if entry.unsupported:
         return Cell(UNSUPPORTED)
+    if entry.known_wrong and not is_wrong:
+        return Cell(KNOWN_WRONG, reference=entry.known_wrong)
     if is_wrong or measure is None:
         return Cell(WRONG)
     pairs = [

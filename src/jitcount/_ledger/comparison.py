@@ -19,6 +19,8 @@ NEAR = "near"
 WRONG = "wrong"
 MISSING = "missing"
 UNSUPPORTED = "unsupported"
+KNOWN_WRONG = "known wrong"
+"""Wrong by a public miscompile of that release, and expected to be."""
 
 # Fields of a cell with these values are left out of plain data.
 _NOTHING: tuple[object, ...] = (None, "", {})
@@ -62,6 +64,9 @@ class Cell:
 
     figures: Mapping[str, float] | None = None
     """By benchmark, its seconds against the first ledger's, where both have it."""
+
+    reference: str = ""
+    """The public report of the miscompile that makes it wrong."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,25 @@ def verdicts(entry: CaseEntry) -> list[Verdict]:
 
 
 def findings(entry: CaseEntry, judged: Sequence[Verdict] | None = None) -> list[str]:
-    """What is not as the case expects, a line each; empty if all is."""
+    """What is not as the case expects, a line each; empty if all is.
+
+    A case that a known miscompile makes wrong here must be wrong, or nothing warns users any more
+    when the fault is gone, or when the case has ceased to show it.
+    """
+    lines = _wrong_results(entry, judged)
+    if entry.known_wrong:
+        lines = [] if lines else [f"right, and {entry.known_wrong} should make it wrong here"]
+    if entry.error:
+        return lines
+    if entry.expected_compiles is not None:
+        wanted = {name: count for name, count in entry.expected_compiles.items() if count}
+        if entry.counts() != wanted:
+            lines.append(f"compiled {counts_text(entry.counts())}, not {counts_text(wanted)}")
+    lines += [f"as if: {line}" for line in entry.as_on_cpu if REFUSES in line]
+    return lines + [line for target in entry.targets for line in _refusals(entry, target)]
+
+
+def _wrong_results(entry: CaseEntry, judged: Sequence[Verdict] | None) -> list[str]:
     if entry.error:
         return [f"it raised {entry.error}"]
     lines = []
@@ -36,12 +54,7 @@ def findings(entry: CaseEntry, judged: Sequence[Verdict] | None = None) -> list[
             lines.append(f"{which}{verdict}")
     if entry.unsteady:
         lines.append(entry.unsteady)
-    if entry.expected_compiles is not None:
-        wanted = {name: count for name, count in entry.expected_compiles.items() if count}
-        if entry.counts() != wanted:
-            lines.append(f"compiled {counts_text(entry.counts())}, not {counts_text(wanted)}")
-    lines += [f"as if: {line}" for line in entry.as_on_cpu if REFUSES in line]
-    return lines + [line for target in entry.targets for line in _refusals(entry, target)]
+    return lines
 
 
 def _refusals(entry: CaseEntry, target: str) -> list[str]:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import os
 
 KIND: Final = files.LEDGER
-SCHEMA: Final = 4
+SCHEMA: Final = 5
 """The version of the format: a type or field that is new, or gone, needs the next number."""
 
 Seconds = Annotated[float, msgspec.Meta(ge=0)]
@@ -59,6 +59,9 @@ class CaseEntry(
 
     unsteady: str = ""
     """What was wrong when it was run again, as it was compiled."""
+
+    known_wrong: str = ""
+    """The public report of the miscompile that must make it wrong here: ``jax #39103``."""
 
     def counts(self) -> dict[str, int]:
         """How often XLA compiled each function."""

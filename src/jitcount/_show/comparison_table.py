@@ -35,6 +35,7 @@ _LEGEND = (
 )
 _MOST_GROWTHS = 10
 
+_LEGEND_OF_MISCOMPILES = "! wrong, by a known miscompile of that release"
 _LEGEND_OF_DTYPES = "int64 and the like: the first ledger's numbers, but of that dtype"
 
 
@@ -44,13 +45,38 @@ def comparison_tables(compared: Comparison) -> list[Part]:
     parts: list[Part] = [Heading(_headline(compared), tone)]
     parts += [Note(str(found), depth=1, tone=Tone.DIFFERENT) for found in compared.differences]
     parts.append(_ledgers(compared))
+    known = _known_miscompiles(compared)
+    parts += known
     parts += [Note(str(prediction)) for prediction in compared.predictions]
     parts += _changed(compared)
     parts += _growths(compared)
     if any(cell.figures for row in compared.rows for cell in row.cells):
         parts.append(_figures(compared))
-    legend = [*_LEGEND, _LEGEND_OF_DTYPES] if _has_other_dtypes(compared) else _LEGEND
+    legend = list(_LEGEND)
+    if known:
+        legend.append(_LEGEND_OF_MISCOMPILES)
+    if _has_other_dtypes(compared):
+        legend.append(_LEGEND_OF_DTYPES)
     return [*parts, _matrix(compared), *map(Note, legend)]
+
+
+def _known_miscompiles(compared: Comparison) -> list[Part]:
+    """The cases that a known miscompile makes wrong in some ledgers, and how they are in each."""
+    rows: list[Row] = []
+    for row in compared.rows:
+        references = dict.fromkeys(cell.reference for cell in row.cells if cell.reference)
+        if references:
+            cells = [_KNOWN_STANDINGS.get(cell.state, "right") for cell in row.cells]
+            rows.append((", ".join(references), row.case, *cells))
+    return [Table(words("miscompile", "case", *compared.names), rows)] if rows else []
+
+
+_KNOWN_STANDINGS: dict[str, Cell] = {
+    states.KNOWN_WRONG: "wrong",
+    states.WRONG: Toned("✗", Tone.DIFFERENT),
+    states.UNSUPPORTED: "–",
+    states.MISSING: "missing",
+}
 
 
 def _growths(compared: Comparison) -> list[Part]:
@@ -116,7 +142,13 @@ def _figures(compared: Comparison) -> Table:
     return Table(words("cached call of", *compared.names), rows)
 
 
-_MARKS = {states.SAME: "=", states.NEAR: "≈", states.WRONG: "✗", states.UNSUPPORTED: "–"}
+_MARKS = {
+    states.SAME: "=",
+    states.NEAR: "≈",
+    states.WRONG: "✗",
+    states.UNSUPPORTED: "–",
+    states.KNOWN_WRONG: "!",
+}
 
 
 def _standing(cell: states.Cell) -> Cell:

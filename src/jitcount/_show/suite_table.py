@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from jitcount._ledger.budget import counts_text
 from jitcount._ledger.findings import share_of_bound, verdicts
+from jitcount._miscompiles.known import warning
 from jitcount._numerics.judging import POSSIBLE
 from jitcount._show.parts import (
     Cell,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from jitcount._ledger.ledger import CaseEntry, Ledger
+    from jitcount._miscompiles.known import Miscompile
 
 
 def suite_table(ledger: Ledger, wrong: Mapping[str, Sequence[str]], took: float) -> list[Part]:
@@ -50,15 +52,28 @@ def suite_table(ledger: Ledger, wrong: Mapping[str, Sequence[str]], took: float)
     columns = words("case", "class", "bound used", "compiles")
     columns += figures("compile time", *cached, *targets) + words("")
     lines = [f"{case}: {line}" for case, found in wrong.items() for line in found]
-    left_out = sum(bool(entry.unsupported) for entry in ledger.cases.values())
-    held = len(ledger.cases) - len(wrong) - left_out
-    closing = f"{plural(held, 'case')} held, {len(wrong)} did not, {left_out} unsupported"
     return [
         Table(columns, rows),
         *(Note(line, depth=1, tone=Tone.DIFFERENT) for line in lines),
         *_emulated(ledger),
-        Note(f"{closing}, in {seconds(took)}", tone=Tone.STRONG),
+        Note(f"{_closing(ledger, wrong)}, in {seconds(took)}", tone=Tone.STRONG),
     ]
+
+
+def warnings(ledger: Ledger, known: Sequence[Miscompile]) -> list[Part]:
+    """What this release is known to miscompile, by the cases that were run: a line each."""
+    seen = {entry.known_wrong for entry in ledger.cases.values()}
+    return [Note(warning(miscompile)) for miscompile in known if miscompile.reference in seen]
+
+
+def _closing(ledger: Ledger, wrong: Mapping[str, Sequence[str]]) -> str:
+    """How many cases held, did not, are wrong as is known, and cannot run."""
+    entries = ledger.cases
+    left_out = sum(bool(entry.unsupported) for entry in entries.values())
+    known = sum(bool(e.known_wrong) and case not in wrong for case, e in entries.items())
+    held = len(entries) - len(wrong) - left_out - known
+    also = f", {known} known to be wrong here" if known else ""
+    return f"{plural(held, 'case')} held, {len(wrong)} did not{also}, {left_out} unsupported"
 
 
 def _emulated(ledger: Ledger) -> list[Part]:
@@ -76,7 +91,7 @@ def _standing(entry: CaseEntry, lines: Sequence[str]) -> Cell:
     if entry.unsupported:
         return "unsupported"
     if not lines:
-        return "holds"
+        return f"wrong: {entry.known_wrong}" if entry.known_wrong else "holds"
     failed = [verdict.grade for verdict in verdicts(entry) if not verdict.holds]
     is_possible = len(failed) == len(lines) and set(failed) == {POSSIBLE}
     return Toned("SUSPICIOUS" if is_possible else "WRONG", Tone.DIFFERENT)

@@ -11,6 +11,7 @@ from jitcount._suite.model_cases import MODEL_CASES
 from jitcount._suite.moving_cases import MOVING_CASES
 from jitcount._suite.problem_cases import PROBLEM_CASES
 from jitcount._suite.product_cases import PRODUCT_CASES
+from jitcount._suite.reported_cases import REPORTED_CASES
 from jitcount._suite.sharded_cases import SHARDED_CASES
 from jitcount._suite.sum_cases import SUM_CASES
 from jitcount._suite.whole_cases import WHOLE_CASES
@@ -26,6 +27,7 @@ CASES = (
     *LONG_CASES,
     *INTEGER_CASES,
     *COMPOSITE_CASES,
+    *REPORTED_CASES,
     *SHARDED_CASES,
     *MODEL_CASES,
 )

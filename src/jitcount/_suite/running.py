@@ -5,18 +5,22 @@ from __future__ import annotations
 import fnmatch
 from typing import TYPE_CHECKING
 
+import jax
 import msgspec
 
 from jitcount._emulate.as_if import as_if_or_null
 from jitcount._ledger.environment import environment
 from jitcount._ledger.ledger import CaseEntry, Ledger
+from jitcount._miscompiles.known import jaxlib_release, known_on
 from jitcount._suite.case import Case, run_case
 from jitcount._suite.cases import CASES
+from jitcount._targets.names import parse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from jitcount._emulate.result import EmulatedProgram
+    from jitcount._miscompiles.known import Miscompile
 
 
 def chosen(patterns: Sequence[str], cases: Iterable[Case] = CASES) -> list[Case]:
@@ -46,14 +50,26 @@ def run_suite(
     """
     found = {}
     with as_if_or_null(as_if) as emulation:
+        known = known_here(as_if)
         for case in cases:
             before = len(emulation.programs) if emulation else 0
             entry = run_case(case, timed=timed, targets=targets)
             if emulation:
                 entry = _with_reasons(entry, emulation.programs[before:])
+            reference = next((each.reference for each in known if each.makes_wrong(case.id)), "")
+            if reference and not entry.unsupported:
+                entry = msgspec.structs.replace(entry, known_wrong=reference)
             found[case.id] = entry
             after(case, entry)
         return Ledger(environment=environment(), cases=found)
+
+
+def known_here(as_if: str = "") -> list[Miscompile]:
+    """The known miscompiles of the compiler that is used: this machine's, or a target's."""
+    if jax.config.values["jax_disable_jit"]:  # then there is nothing to fuse
+        return []
+    platform = parse(as_if).platform if as_if else jax.devices()[0].platform
+    return known_on(platform, jaxlib_release())
 
 
 def _with_reasons(entry: CaseEntry, programs: Sequence[EmulatedProgram]) -> CaseEntry:

@@ -1,0 +1,138 @@
+"""Computes a jaxpr operation by operation, without compiling it as a whole.
+
+`jax.disable_jit` does that to Python functions, and `jax.core.eval_jaxpr` hands a jit or a loop
+inside to the compiler in one piece. Here calls are opened, and loops and branches are run by
+Python. The parameters of `scan`, `while` and `cond` are JAX's own: with a release that has others,
+a program with such an operation raises, and is not computed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import jax
+import jax.numpy as jnp
+from jax.extend.core import jaxpr_as_fun
+
+from jitcount._jax.jaxprs import CALLS, body_of, eval_equation, is_literal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    Compute = Callable[[Any, list[Any]], Sequence[Any]]
+    """Takes an equation that calls nothing, and its operands; returns its results."""
+
+
+class TooManyOperationsError(Exception):
+    """A program has more operations, its loops run out, than it may have."""
+
+
+class Evaluator:
+    """Computes programs one operation at a time, up to a number of operations."""
+
+    def __init__(self, most: int, compute: Compute = eval_equation) -> None:
+        self._left = most
+        self._compute = compute
+
+    def run(self, program: Any, operands: Sequence[Any]) -> list[Any]:
+        """The results of a closed jaxpr.
+
+        Raises:
+            TooManyOperationsError: it has more than are allowed.
+        """
+        return self._evaluate(program.jaxpr, program.consts, operands)
+
+    def _evaluate(self, jaxpr: Any, consts: Sequence[Any], operands: Sequence[Any]) -> list[Any]:
+        values: dict[Any, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
+        values.update(zip(jaxpr.invars, operands, strict=True))
+
+        def read(atom: Any) -> Any:
+            return atom.val if is_literal(atom) else values[atom]
+
+        last_uses = _last_uses(jaxpr)
+        for place, equation in enumerate(jaxpr.eqns):
+            results = self._apply(equation, [read(atom) for atom in equation.invars])
+            values.update(zip(equation.outvars, results, strict=True))
+            for variable in last_uses.get(place, ()):
+                values.pop(variable, None)
+        return [read(atom) for atom in jaxpr.outvars]
+
+    def _apply(self, equation: Any, operands: list[Any]) -> Sequence[Any]:
+        name = equation.primitive.name
+        if name == "scan":
+            return self._scan(equation.params, operands)
+        if name == "while":
+            return self._while(equation.params, operands)
+        if name == "cond":
+            return self._cond(equation.params["branches"], operands)
+        if name in CALLS:
+            return self.run(body_of(equation), operands)
+        self._left -= 1
+        if self._left < 0:
+            raise TooManyOperationsError
+        return self._compute(equation, operands)
+
+    def _scan(self, parameters: Any, operands: list[Any]) -> list[Any]:
+        body, length = parameters["jaxpr"], parameters["length"]
+        consts, carry, rows = _split(operands, *_counts_of_scan(parameters))
+        made: list[list[Any]] = []
+        steps = range(length)
+        for step in reversed(steps) if parameters["reverse"] else steps:
+            results = self.run(body, [*consts, *carry, *(row[step] for row in rows)])
+            carry, stacked = results[: len(carry)], results[len(carry) :]
+            made.append(stacked)
+        if parameters["reverse"]:
+            made.reverse()
+        types = body.out_avals[len(carry) :]
+        columns = zip(*made, strict=True) if made else ([] for _ in types)
+        return [*carry, *(_stacked(*pair) for pair in zip(columns, types, strict=True))]
+
+    def _while(self, parameters: Any, operands: list[Any]) -> list[Any]:
+        of_condition, of_body, carry = _split(
+            operands, parameters["cond_nconsts"], parameters["body_nconsts"]
+        )
+        while bool(self.run(parameters["cond_jaxpr"], [*of_condition, *carry])[0]):
+            carry = self.run(parameters["body_jaxpr"], [*of_body, *carry])
+        return carry
+
+    def _cond(self, branches: Sequence[Any], operands: list[Any]) -> list[Any]:
+        chosen = min(max(int(operands[0]), 0), len(branches) - 1)
+        return self.run(branches[chosen], operands[1:])
+
+
+def _counts_of_scan(parameters: Any) -> tuple[int, int]:
+    """How many constants and how many carried values the operands of a scan begin with."""
+    if "num_consts" in parameters:  # up to 0.11.0
+        return parameters["num_consts"], parameters["num_carry"]
+    constants, carried, _ = parameters["ft_in"].unpack()
+    return len(constants), len(carried)
+
+
+def _split(operands: list[Any], first: int, second: int) -> tuple[list[Any], list[Any], list[Any]]:
+    return operands[:first], operands[first : first + second], operands[first + second :]
+
+
+def _stacked(rows: Sequence[Any], of_one: Any) -> Any:
+    """The results of a scan's steps as one array."""
+    return jnp.stack(rows) if rows else jnp.zeros((0, *of_one.shape), of_one.dtype)
+
+
+def _last_uses(jaxpr: Any) -> dict[int, list[Any]]:
+    """By the place of an equation, the variables that no later one needs: they can be dropped."""
+    last: dict[Any, int] = {}
+    for place, equation in enumerate(jaxpr.eqns):
+        for atom in (*equation.invars, *equation.outvars):
+            if not is_literal(atom):
+                last[atom] = place
+    for atom in jaxpr.outvars:
+        if not is_literal(atom):
+            last.pop(atom, None)
+    by_place: dict[int, list[Any]] = {}
+    for variable, place in last.items():
+        by_place.setdefault(place, []).append(variable)
+    return by_place
+
+
+def compiled_again(program: Any, operands: Sequence[Any]) -> list[Any]:
+    """The results of a closed jaxpr that is compiled as a whole."""
+    return list(jax.jit(jaxpr_as_fun(program))(*operands))

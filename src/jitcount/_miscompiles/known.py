@@ -1,0 +1,259 @@
+"""The miscompiles of JAX and XLA that were reported in public and concern a supported release.
+
+docs/miscompiles.md has more of them, with those that need a device to be seen. Here are those that
+jitcount can do something about: expect cases of the suite to fail, and warn of programs.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Miscompile:
+    """A fault of some releases: which programs are computed wrongly, and what to use instead."""
+
+    reference: str
+    """The public report: ``jax #39103``."""
+
+    about: str
+    """The programs that are concerned, in a few words."""
+
+    platform: str
+    """The platform whose compiler has the fault: ``cpu``, ``cuda`` or ``tpu``."""
+
+    releases: tuple[str, str]
+    """The first and the last release of jaxlib that have the fault, as far as was tried."""
+
+    remedy: str = ""
+    """What to do about it: a release to use, another way to write the program."""
+
+    cured_by: str = ""
+    """A flag of XLA's that avoids the fault; empty where none is known."""
+
+    cases: tuple[str, ...] = ()
+    """The ids of the suite's cases that are wrong there, as patterns."""
+
+    may_be_in: Callable[[str], bool] | None = None
+    """Whether an optimised program, as text, has the operations that are computed wrongly.
+
+    None where no such program can be told from others by its operations.
+    """
+
+    def __str__(self) -> str:
+        cure = f"set XLA_FLAGS={self.cured_by}" if self.cured_by else ""
+        return f"{self.about} ({self.reference}): {', or '.join(filter(None, [self.remedy, cure]))}"
+
+    def makes_wrong(self, case: str) -> bool:
+        """Whether it makes a case of the suite, by its id, wrong."""
+        return any(fnmatchcase(case, pattern) for pattern in self.cases)
+
+    @property
+    def is_cured(self) -> bool:
+        """Whether this process has the flag that avoids the fault."""
+        flags = os.environ.get("XLA_FLAGS", "").split()
+        return bool(self.cured_by) and self.cured_by in flags
+
+
+def _has_product_and_reduction_in_one_kernel(optimised: str) -> bool:
+    """Whether YNNPACK, XLA:CPU's library of kernels, computes a product and reduces it at once."""
+    if "__ynn_fusion" not in optimised:
+        return False
+    from jitcount._hlo.scanner import scan  # noqa: PLC0415 (few programs have such a kernel)
+
+    program = scan(optimised)
+    fusions = (
+        instruction
+        for instructions in program.computations.values()
+        for instruction in instructions
+        if "__ynn_fusion" in instruction.line
+    )
+    for fusion in fusions:
+        opcodes = {
+            inner.opcode for name in fusion.called for inner in program.computations.get(name, ())
+        }
+        if {"dot", "reduce"} <= opcodes:
+            return True
+    return False
+
+
+# XLA:CPU's library of kernels, which most of its faults since 0.9 are in.
+_WITHOUT_YNNPACK = "--xla_cpu_experimental_ynn_fusion_type="
+
+# The pass that rewrites one expression as another.
+_WITHOUT_SIMPLIFIER = "--xla_disable_hlo_passes=algsimp"
+
+_OLDEST, _NEWEST = "0.7.1", "0.12.0.1"
+
+KNOWN = (
+    Miscompile(
+        reference="jax #39103",
+        about="vmapped products followed by reductions",
+        platform="cpu",
+        releases=("0.10.2", "0.10.2"),
+        remedy="use 0.10.1 or 0.11",
+        cured_by=_WITHOUT_YNNPACK,
+        may_be_in=_has_product_and_reduction_in_one_kernel,
+    ),
+    Miscompile(
+        reference="jax #39887",
+        about="minima and maxima of thousands of numbers, one of which is NaN",
+        platform="cpu",
+        releases=("0.9.2", _NEWEST),
+        cured_by=_WITHOUT_YNNPACK,
+        cases=("extrema-of-nan",),
+    ),
+    Miscompile(
+        reference="jax #40412",
+        about="products summed along one of seven axes or more end the process",
+        platform="cpu",
+        releases=("0.10.2", "0.10.2"),
+        remedy="use 0.10.1 or 0.11.2",
+        cured_by=_WITHOUT_YNNPACK,
+        cases=("reductions-of-rank-8",),
+    ),
+    Miscompile(
+        reference="openxla #48714",
+        about="windows of one element in a dilated array",
+        platform="cpu",
+        releases=("0.10.2", _NEWEST),
+        cured_by=_WITHOUT_YNNPACK,
+        cases=("window-dilated",),
+    ),
+    Miscompile(
+        reference="openxla #49176",
+        about="an array with a shifted slice of itself written over it, then reshaped",
+        platform="cpu",
+        releases=(_OLDEST, _NEWEST),
+        cured_by=_WITHOUT_SIMPLIFIER,
+        cases=("update-of-itself",),
+    ),
+    Miscompile(
+        reference="openxla #48717",
+        about="constant unsigned indices with their top bit set",
+        platform="cpu",
+        releases=(_OLDEST, _NEWEST),
+        remedy="make such an index int32",
+        cases=("constant-index",),
+    ),
+    Miscompile(
+        reference="jax #40849",
+        about="a dynamic slice of a dynamic slice whose start is out of range",
+        platform="cpu",
+        releases=(_OLDEST, "0.11.2"),
+        remedy="use 0.12",
+        cured_by=_WITHOUT_SIMPLIFIER,
+        cases=("slice-of-slice",),
+    ),
+    Miscompile(
+        reference="openxla #48715",
+        about="windows over an array that a negative padding has cropped",
+        platform="cpu",
+        releases=(_OLDEST, "0.11.2"),
+        remedy="use 0.12",
+        cured_by=_WITHOUT_SIMPLIFIER,
+        cases=("window-of-cropped",),
+    ),
+    Miscompile(
+        reference="openxla #48713",
+        about="convolutions with negative padding in front",
+        platform="cpu",
+        releases=(_OLDEST, "0.11.2"),
+        remedy="use 0.12",
+        cases=("convolution-cropped",),
+    ),
+    Miscompile(
+        reference="openxla #48716",
+        about="scatters whose indices have no element",
+        platform="cpu",
+        releases=(_OLDEST, "0.11.2"),
+        remedy="use 0.12",
+        cases=("scatter-without-index",),
+    ),
+    Miscompile(
+        reference="openxla #48454",
+        about="loops whose constant step does not divide the distance",
+        platform="cpu",
+        releases=(_OLDEST, "0.11.2"),
+        remedy="use 0.12",
+        cases=("loop-steps",),
+    ),
+    Miscompile(
+        reference="openxla #44705",
+        about="the angle of a zero that the compiler finds out",
+        platform="cpu",
+        releases=(_OLDEST, "0.11.0"),
+        remedy="use 0.11.2",
+        cases=("angle-of-zeros",),
+    ),
+    Miscompile(
+        reference="openxla #42732",
+        about="a function of its inverse where the value between is infinite: log(exp(x))",
+        platform="cpu",
+        releases=(_OLDEST, "0.11.0"),
+        remedy="use 0.11.2",
+        cured_by=_WITHOUT_SIMPLIFIER,
+        cases=("inverse-past-overflow",),
+    ),
+    Miscompile(
+        reference="jax #33479",
+        about="gathers from constants",
+        platform="cpu",
+        releases=(_OLDEST, "0.7.2"),
+        remedy="use 0.8.3",
+        cases=("constant-gather",),
+    ),
+)
+
+
+def warning(miscompile: Miscompile) -> str:
+    """What to tell somebody who uses a release that has this miscompile."""
+    return f"this JAX is known to miscompile: {miscompile}"
+
+
+def has_recognisable() -> bool:
+    """Whether the installed release has a miscompile, of any platform, that `may_be_in` tells."""
+    return any(_has(jaxlib_release(), each.releases) for each in KNOWN if each.may_be_in)
+
+
+@cache
+def jaxlib_release() -> str:
+    """The installed release of jaxlib, which brings the compilers."""
+    return importlib.metadata.version("jaxlib")
+
+
+def _has(jaxlib: str, releases: tuple[str, str]) -> bool:
+    """Whether a release is between the first and the last one.
+
+    >>> _has("0.10.2", ("0.9.2", "0.10.2")), _has("0.10.10", ("0.9.2", "0.10.2"))
+    (True, False)
+    """
+    first, last = map(_numbers, releases)
+    return first <= _numbers(jaxlib) <= last
+
+
+def _numbers(release: str) -> tuple[int, ...]:
+    """The numbers of a release; a development version counts as the release that it precedes."""
+    return tuple(int(part) for part in release.split(".") if part.isdecimal())
+
+
+def known_on(platform: str, jaxlib: str) -> list[Miscompile]:
+    """The miscompiles of a platform's compiler in a release of jaxlib, with this process's flags.
+
+    >>> [each.reference for each in known_on("cpu", "0.10.1")]
+    []
+    """
+    platform = {"gpu": "cuda"}.get(platform, platform)  # as JAX calls a GPU, and as we do
+    return [
+        each
+        for each in KNOWN
+        if each.platform == platform and _has(jaxlib, each.releases) and not each.is_cured
+    ]

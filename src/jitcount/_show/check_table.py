@@ -1,0 +1,26 @@
+"""What ``--check`` shows: which programs were compiled wrongly, and which were not compared."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jitcount._show.parts import Heading, Note, Part, Tone
+from jitcount._show.text import plural
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from jitcount._miscompiles.checking import CheckedProgram
+
+
+def check_table(programs: Sequence[CheckedProgram]) -> list[Part]:
+    """A line of sums, then the programs that are wrong, then those that were not compared."""
+    wrong = [program for program in programs if program.wrong]
+    not_checked = [program for program in programs if program.not_checked]
+    compared = len(programs) - len(not_checked)
+    compared_with = f"compared with {'its' if compared == 1 else 'their'} operations one by one"
+    return [
+        Heading(f"{plural(compared, 'program')} {compared_with}: {len(wrong) or 'none'} wrong"),
+        *(Note(f"WRONG: {program}", depth=1, tone=Tone.DIFFERENT) for program in wrong),
+        *(Note(f"not compared: {program}", depth=1) for program in not_checked),
+    ]

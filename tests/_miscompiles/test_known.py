@@ -1,0 +1,151 @@
+"""The table of known miscompiles, and what is said where one of them is."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jitcount._miscompiles.known import KNOWN, jaxlib_release, known_on, warning
+from jitcount._miscompiles.suspects import Suspects
+from jitcount._registry import registry
+from jitcount._suite.running import chosen
+from tests.helpers import ROOT, jitcount, python
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from jitcount._miscompiles.known import Miscompile
+
+_IS_WRONG = pytest.mark.skipif(jaxlib_release() != "0.10.2", reason="only 0.10.2 is wrong")
+
+_SCRIPT = """
+import jax, jax.numpy as jnp
+x = jnp.arange(99_000.0).reshape(-1, 3)
+norms = jax.jit(lambda x: jax.vmap(lambda row: jnp.sum((jnp.eye(3) @ row) ** 2))(x))
+print(norms(x)[-1])
+"""
+
+_WARNING = (
+    "this JAX is known to miscompile: vmapped products followed by reductions (jax #39103): use "
+    "0.10.1 or 0.11, or set XLA_FLAGS=--xla_cpu_experimental_ynn_fusion_type="
+)
+
+
+@pytest.mark.parametrize("miscompile", KNOWN, ids=lambda each: each.reference)
+def test_each_has_cases_and_a_row_in_the_docs(miscompile: Miscompile) -> None:
+    for pattern in miscompile.cases:
+        assert chosen([pattern]), pattern
+    page = (ROOT / "docs" / "miscompiles.md").read_text(encoding="utf-8")
+    assert miscompile.reference in page
+
+
+def test_it_is_known_of_its_release_and_platform_only() -> None:
+    assert [each.reference for each in known_on("cpu", "0.10.2")] == ["jax #39103"]
+    assert known_on("cpu", "0.10.1") == known_on("tpu", "0.10.2") == []
+
+
+def test_a_flag_that_cures_it_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XLA_FLAGS", "--xla_cpu_experimental_ynn_fusion_type= --xla_other=1")
+    assert known_on("cpu", "0.10.2") == []
+
+
+def test_the_warning_says_what_and_where_and_what_to_do() -> None:
+    assert warning(known_on("cpu", "0.10.2")[0]) == _WARNING
+
+
+@_IS_WRONG
+def test_such_a_program_is_found_by_its_operations() -> None:
+    suspects = Suspects()
+    with registry.listening(suspects):
+        jax.jit(lambda x: x @ x.T)(np.ones((200, 300), np.float32))
+        assert suspects.found == {}
+        x = jnp.arange(99_000.0).reshape(-1, 3)
+        norms = jax.jit(jax.vmap(lambda row: jnp.sum((jnp.eye(3) @ row) ** 2)))
+        norms(x)
+        norms(x[:40_000])
+    told, program = suspects.lines("look")["jax #39103"]
+    assert told == _WARNING
+    assert program.startswith("<lambda>(float32[33000,3]) at ")
+    assert program.endswith("found_by_its_operations is such a program: look")
+
+
+@_IS_WRONG
+def test_run_says_it_once_and_a_check_says_that_it_is_wrong(tmp_path: Path) -> None:
+    (tmp_path / "norms.py").write_text(_SCRIPT)
+    found = jitcount("run", "norms.py", cwd=tmp_path)
+    assert found.returncode == 0
+    told = "<lambda>(float32[33000,3]) at norms.py:5 in <module> is such a program: "
+    advice = "jitcount run --check says whether it is wrong"
+    assert _unwrapped(found.stderr).count(f"jitcount: {_WARNING} {told}{advice}") == 1
+    checked = jitcount("run", "--check", "norms.py", cwd=tmp_path)
+    assert checked.returncode == 1
+    # What is compiled is another number in each run, where it is wrong.
+    assert re.search(
+        r"1 program compared with its operations one by one: 1 wrong WRONG: "
+        r"<lambda>\(float32\[33000,3\]\) at norms.py:5 in <module>: its result \[\d+\] is "
+        r"[\d.e+]+ compiled, and [\d.]+ operation by operation; [\d,]+ of 33,000 elements are "
+        r"wrong",
+        _unwrapped(checked.stderr),
+    )
+
+
+@_IS_WRONG
+def test_the_advice_cures_it(tmp_path: Path) -> None:
+    (tmp_path / "norms.py").write_text(_SCRIPT)
+    flags = {"XLA_FLAGS": known_on("cpu", "0.10.2")[0].cured_by}
+    found = jitcount("run", "--check", "norms.py", cwd=tmp_path, env=flags)
+    assert found.returncode == 0, found.stderr
+    told = _unwrapped(found.stderr)
+    assert "1 program compared with its operations one by one: none wrong" in told
+    assert "known to miscompile" not in told
+
+
+_TESTS = """
+import jax, jax.numpy as jnp, pytest
+
+@pytest.mark.parametrize("n", [5, 33_000])
+def test_norms(n):
+    x = jnp.arange(3.0 * n).reshape(n, 3)
+    norms = jax.jit(lambda x: jax.vmap(lambda row: jnp.sum((jnp.eye(3) @ row) ** 2))(x))
+    assert norms(x).shape == (n,)
+"""
+
+
+@_IS_WRONG
+@pytest.mark.parametrize("workers", ["0", "2"])
+def test_a_test_that_compiles_a_wrong_program_fails(tmp_path: Path, workers: str) -> None:
+    (tmp_path / "test_it.py").write_text(_TESTS)
+    found = python(
+        "-m", "pytest", "-q", "-n", workers, "--compile-check", "test_it.py", cwd=tmp_path
+    )
+    assert found.returncode == 1
+    assert "1 failed, 1 passed" in found.stdout
+    assert "what test_norms[33000] compiled is wrong:\n" in found.stdout
+    assert found.stdout.count("this JAX is known to miscompile") == 1
+    assert "is such a program: a test that it makes wrong fails" in found.stdout
+
+
+@_IS_WRONG
+def test_without_a_check_the_plugin_says_it_once(tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text(_TESTS)
+    found = python("-m", "pytest", "-q", "--compiles", "test_it.py", cwd=tmp_path)
+    assert found.returncode == 0
+    assert found.stdout.count("is such a program: pytest --compile-check says whether it") == 1
+
+
+def test_a_check_is_of_this_machines_compiler(tmp_path: Path) -> None:
+    (tmp_path / "norms.py").write_text(_SCRIPT)
+    asked = ("run", "--check", "--as-if", "tpu:v5e", "norms.py")
+    found = jitcount(*asked, cwd=tmp_path)
+    assert found.returncode == 2
+    told = "--check compares what this machine's compiler made: not with --as-if"
+    assert told in found.stderr
+
+
+def _unwrapped(text: str) -> str:
+    return " ".join(text.split())

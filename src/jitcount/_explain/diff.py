@@ -83,7 +83,11 @@ def distance(found: list[AnyCause], earlier: Program, later: Program) -> tuple[i
     levels = [cause.precedence for cause in found]
     if any(cause.kind == Kind.PYTREE for cause in found):
         levels += [Precedence.STATIC] * _statics_that_came_with_structure(earlier, later)
-    return (*(levels.count(level) for level in Precedence if level < Precedence.ARRAY), len(found))
+    return (*(levels.count(level) for level in _BEFORE_ARRAYS), len(found))
+
+
+# To iterate over an enum is slow, and every compile is compared with several.
+_BEFORE_ARRAYS = tuple(level for level in Precedence if level < Precedence.ARRAY)
 
 
 # --- The function and its surroundings ------------------------------------------------------------

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import msgspec
 
 from jitcount._emulate.arithmetic import EXACT, arithmetic_of
-from jitcount._emulate.shardings import part_of
+from jitcount._emulate.shardings import in_tiles, part_of
 from jitcount._emulate.translate import NotKnownError, translate
 from jitcount._hlo.parser import estimated_cycles, has_bfloat16_arrays_as_constants
 from jitcount._jax import settings
@@ -226,11 +226,10 @@ def _shards(compilable: Compilable, shardings: Shardings | None) -> Shards:
     ):
         raise NotKnownError("how the target lays it out on its devices is not known")
     try:
+        given = tuple(map(in_tiles, arguments, shardings.arguments))
+        made = tuple(map(in_tiles, results, shardings.results))
         return Shards(
-            shardings.arguments,
-            shardings.results,
-            tuple(map(part_of, arguments, shardings.arguments)),
-            tuple(map(part_of, results, shardings.results)),
+            given, made, tuple(map(part_of, arguments, given)), tuple(map(part_of, results, made))
         )
     except ValueError as error:
         raise NotKnownError(str(error)) from error

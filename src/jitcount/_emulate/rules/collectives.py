@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from jitcount._emulate.meshes import parse_mesh
 from jitcount._emulate.rules.custom_calls import call
 from jitcount._emulate.rules.perturb import perturbed_sum
 from jitcount._emulate.translate import NotKnownError, rule
@@ -199,7 +200,6 @@ def _channel(context: Context) -> str:
 
 
 _IOTA = re.compile(r"\[([\d,]+)\]<=\[([\d,]+)\](?:T\(([\d,]+)\))?")
-_MESH = re.compile(r"mesh\[([^\]]*)\]\s*\{([^}]*)\}")
 
 
 def groups_of(instruction: Instruction, devices: int) -> list[list[int]]:
@@ -209,14 +209,20 @@ def groups_of(instruction: Instruction, devices: int) -> list[list[int]]:
         ValueError: they are written in a way that is not known.
     """
     text = instruction.attributes.get("replica_groups", "{}")
+    if "device_ids" in instruction.attributes:  # after a mesh and a comma, which ends an attribute
+        text += f", device_ids={instruction.attributes['device_ids']}"
     if re.fullmatch(r"[{}\d,\s]*", text):
         rows = re.findall(r"\{([\d,\s]+)\}", text)
         found = [[int(number) for number in row.split(",")] for row in rows]
         return found or [list(range(devices))]
     if iota := _IOTA.fullmatch(text):
         return _of_iota(*(_numbers(each) for each in iota.groups()))
-    if mesh := _MESH.fullmatch(text):
-        return _of_mesh(mesh[1], mesh[2])
+    try:
+        if (read := parse_mesh(text)) and re.fullmatch(r"\{[^{}]*\}", read[1]):
+            mesh, joined = read
+            return _rows(mesh.ordered(mesh.parts(joined[1:-1])))
+    except ValueError as error:
+        raise ValueError(f"groups of devices written as {text}: {error}") from error
     raise ValueError(f"groups of devices written as {text}")
 
 
@@ -229,20 +235,6 @@ def _of_iota(shape: list[int], given: list[int], axes: list[int]) -> list[list[i
     numbers = np.arange(math.prod(given)).reshape(given)
     turned = numbers.transpose(axes) if axes else numbers
     return _rows(turned.reshape(shape))
-
-
-def _of_mesh(axes: str, joined: str) -> list[list[int]]:
-    """``mesh['x'=4,'y'=2] {'x'}``: the devices that differ in their places along these axes."""
-    sizes = {name: int(size) for name, size in re.findall(r"'([^']+)'=(\d+)", axes)}
-    names = [name.strip() for name in joined.split(",")]
-    if not all(re.fullmatch(r"'[^']+'", name) and name[1:-1] in sizes for name in names):
-        raise ValueError(f"groups of devices written as mesh[{axes}] {{{joined}}}")
-    order = list(sizes)
-    along = [order.index(name[1:-1]) for name in names]
-    others = [axis for axis in range(len(order)) if axis not in along]
-    numbers = np.arange(math.prod(sizes.values())).reshape(list(sizes.values()))
-    count = math.prod(numbers.shape[axis] for axis in along)
-    return _rows(numbers.transpose([*others, *along]).reshape(-1, count))
 
 
 def _rows(numbers: np.ndarray) -> list[list[int]]:

@@ -83,6 +83,15 @@ def test_ten_training_steps_of_a_transformer_are_faithful(target: str) -> None:
     np.testing.assert_allclose(there, here, rtol=1e-3)
 
 
+@pytest.mark.parametrize("target", BOTH)
+def test_a_mean_of_float16_keeps_its_denormals(target: str) -> None:
+    small = np.full(100_000, 1e-5, np.float16)
+    with jitcount.as_if(target) as emulation:
+        mean = jnp.mean(small)
+    assert float(mean) == float(small[0]) > 0
+    assert all(program.faithful for program in emulation.programs)
+
+
 MODEL = """
 import jax, jax.numpy as jnp
 

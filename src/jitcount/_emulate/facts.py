@@ -90,7 +90,7 @@ FACTS = (
     ),
     Fact(
         TPU,
-        "denormals",
+        "denormals of float32 and bfloat16",
         "flushed to zero, as XLA:CPU does",
         "jax.numpy.finfo and JAX's own tests for TPUs; measured for the CPU",
     ),
@@ -138,12 +138,21 @@ FACTS = (
     Fact(NVIDIA, "float64", "in float64", _TEXT),
     Fact(
         NVIDIA,
-        "denormals",
+        "denormals of float32, float64 and bfloat16",
         "kept; here XLA:CPU flushes them: off by the smallest normal number at most",
         "XLA's flag xla_gpu_ftz, which is off; measured for the CPU",
         BOUNDED,
     ),
     # --- Both
+    *(
+        Fact(
+            platform,
+            "conversions to float16 and float8",
+            "rounded once, ties to even; the denormals of these types are kept",
+            "JAX's own test_f16_mean, which no accelerator is excused from; PTX ISA, cvt.rn",
+        )
+        for platform in (TPU, NVIDIA)
+    ),
     *(
         Fact(platform, subject, there, source, BOUNDED)
         for platform in (TPU, NVIDIA)

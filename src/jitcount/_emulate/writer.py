@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import itertools
+import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import ml_dtypes
 import numpy as np
 
-from jitcount._hlo.parser import ELEMENTS, Shape
+from jitcount._hlo.parser import ELEMENTS, FLOATS, Shape
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
+
+_finfo: Any = ml_dtypes.finfo  # NumPy's own does not know bfloat16 and float8; it has no types
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,14 +255,46 @@ class Writer:
     def convert(self, value: Value, element: str) -> Value:
         """An array with other elements.
 
-        To fewer bits it is rounded first, by an operation that XLA does not remove as excess.
+        To fewer bits it is rounded first, by operations that XLA does not remove as excess.
         """
         if value.shape.element == element:
             return value
-        bits = PRECISIONS.get(element)
-        if bits is not None and value.shape.element in _WIDER.get(element, ()):
-            value = self.rounded(value, *bits)
+        if element in _ROUNDED_TO and value.shape.element in FLOATS:
+            value = value if value.shape.element == "f64" else self._plainly(value, "f32")
+            value = self._rounded_to(value, element)
+        return self._plainly(value, element)
+
+    def _plainly(self, value: Value, element: str) -> Value:
+        if value.shape.element == element:
+            return value
         return self.op("convert", [value], value.shape.replace(element))
+
+    def _rounded_to(self, value: Value, element: str) -> Value:
+        """A float32 or float64 rounded to what a narrower type can hold, in the type that it has.
+
+        Normal numbers lose bits of their mantissa. The denormals of a type are the whole multiples
+        of its smallest one: `reduce_precision` to fewer bits of exponent would make zeros of them.
+        A type without infinities has NaN beyond its largest number.
+        """
+        info = _finfo(numpy_type(element))
+        size = self.apply("abs", value)
+        made = self.rounded(value, _EXPONENTS[value.shape.element], info.nmant)
+        if info.smallest_normal > _finfo(numpy_type(value.shape.element)).smallest_normal:
+            smallest = float(info.smallest_subnormal)
+            steps = self.apply("multiply", value, self.full(1 / smallest, value.shape))
+            steps = self.apply("round_nearest_even", steps)
+            denormal = self.apply("multiply", steps, self.full(smallest, value.shape))
+            normal = self.full(float(info.smallest_normal), value.shape)
+            made = self.select(self.compare(size, normal, "LT"), denormal, made)
+        # Infinities come out of the comparison, too; NaN stays as it is.
+        largest = self.full(float(info.max), value.shape)
+        is_beyond = self.compare(self.apply("abs", made), largest, "GT")
+        infinity = self.full(math.inf, value.shape)
+        beyond = self.full(math.nan, value.shape)
+        if np.isinf(np.array(math.inf).astype(numpy_type(element))):
+            is_negative = self.compare(value, self.full(0, value.shape), "LT")
+            beyond = self.select(is_negative, self.apply("negate", infinity), infinity)
+        return self.select(is_beyond, beyond, made)
 
     def rounded(self, value: Value, exponent: int, mantissa: int) -> Value:
         """An array rounded to so many bits, in the type that it has."""
@@ -283,8 +318,8 @@ class Writer:
 
 
 _MANTISSA = 23  # bits of a float32's
-PRECISIONS = {"bf16": (8, 7), "f16": (5, 10)}
-_WIDER = {"bf16": {"f32", "f64"}, "f16": {"f32", "f64"}}
+_EXPONENTS = {"f32": 8, "f64": 11}  # bits
+_ROUNDED_TO = FLOATS - {"f32", "f64"}
 
 
 def _dense(values: np.ndarray) -> str:

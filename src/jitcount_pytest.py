@@ -61,6 +61,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "roundings; a failed test shows the lines that round",
     )  # fmt: skip
     group.addoption(
+        "--as-if-exact-products", action="store_true", dest="jitcount_as_if_exact",
+        help="with --as-if, leave out the rounding of products: what fails has another reason",
+    )  # fmt: skip
+    group.addoption(
         "--compile-check", action="store_true", dest="jitcount_check",
         help="compute what a test compiles operation by operation too, and fail the test if that "
         "differs by more than rounding can",

@@ -260,6 +260,27 @@ def test_a_test_that_fails_only_as_if_says_so_with_the_lines(tmp_path: Path) -> 
 
 
 @pytest.mark.aot("tpu:v5e")
+def test_with_exact_products_only_what_has_another_reason_fails(tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text(TESTS)
+    arguments = ("-m", "pytest", "-p", "no:cacheprovider", "-q", str(tmp_path))
+    failed = python(*arguments, "--as-if=tpu:v5e", "--as-if-exact-products").stdout
+    assert "2 failed, 3 passed" in failed
+    assert failed.count("Its products are exact: it is something else than their rounding.") == 1
+    assert not re.search(ROUNDED, failed)
+
+
+@pytest.mark.parametrize("target", BOTH)
+def test_a_block_with_exact_products_does_not_round_them(target: str) -> None:
+    x = (np.arange(4096) * 7 % 1021 - 510).astype(np.float32).reshape(64, 64)
+    with jitcount.as_if(target, exact_products=True) as emulation:
+        there = np.asarray(jax.jit(lambda x: x @ x)(x))
+    np.testing.assert_array_equal(there, x @ x)
+    (program,) = emulation.programs
+    assert program.faithful
+    assert not program.roundings
+
+
+@pytest.mark.aot("tpu:v5e")
 def test_a_test_that_exits_fails_as_it_does_without(tmp_path: Path) -> None:
     lines = [
         "import jax",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import threading
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from jitcount._emulate.active_target import activate_target
@@ -46,21 +47,26 @@ class as_if:  # noqa: N801 (reads as words where it is used)
     Args:
         target: a name as ``jitcount targets`` lists them: "tpu:v5e", "cuda:h100".
         timeout: how many seconds one compile may take.
+        exact_products: compute the target's program without its rounding of products; what is
+            left of a difference has another reason.
 
     Raises:
         ValueError: there is no such target, or a block for another one is open.
         ImportError: the target's compiler is not installed; the text says how to install it.
     """
 
-    def __init__(self, target: str, *, timeout: float = 600.0) -> None:
-        self._target = parse(target)
-        require_installed(self._target)
-        self._timeout = timeout
+    def __init__(
+        self, target: str, *, timeout: float = 600.0, exact_products: bool = False
+    ) -> None:
+        named = parse(target)
+        require_installed(named)
+        emulator = Emulator.for_target(named, timeout)
+        self._emulator = replace(emulator, arithmetic=EXACT) if exact_products else emulator
         self._blocks: list[contextlib.ExitStack] = []
 
     def __enter__(self) -> Emulation:
         with contextlib.ExitStack() as stack:
-            found = stack.enter_context(emulated(Emulator.for_target(self._target, self._timeout)))
+            found = stack.enter_context(emulated(self._emulator))
             self._blocks.append(stack.pop_all())
         return found
 

@@ -28,6 +28,7 @@ class AsIf:
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
         self._target = config.getoption("jitcount_as_if")
+        self._has_exact_products = config.getoption("jitcount_as_if_exact")
         self._sums = EmulationSums()
         try:
             require_installed(parse(self._target))
@@ -35,7 +36,7 @@ class AsIf:
             pytest.exit(str(error), 2)
         prefer_cpu()
         self._block = contextlib.ExitStack()
-        self._emulation: Emulation | None = None
+        self.emulation: Emulation | None = None
         self._problem = ""
         self._has_raised = False
         """Whether the test itself did: it may also fail by its count, or for not failing."""
@@ -47,7 +48,8 @@ class AsIf:
         from jitcount._emulate.as_if import as_if  # noqa: PLC0415 (it needs JAX)
 
         try:
-            self._emulation = self._block.enter_context(as_if(self._target))
+            block = as_if(self._target, exact_products=self._has_exact_products)
+            self.emulation = self._block.enter_context(block)
         except Exception as error:  # noqa: BLE001 (the tests' own import must not fail)
             self._problem = f"not as if on {self._target}: {_first_line(error)}"
 
@@ -67,13 +69,13 @@ class AsIf:
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         """Say of a failed test whether it fails only there, and where the target rounds."""
         report = yield
-        if self._emulation is not None:
+        if self.emulation is not None:
             if report.failed:
                 text = "\n\n".join(filter(None, self._explained(item, call)))
                 if text:
                     report.sections.append((f"as if on {self._target}", text))
             if call.when == "teardown":
-                self._before = len(self._emulation.programs)
+                self._before = len(self.emulation.programs)
         return report
 
     def _explained(self, item: pytest.Item, call: pytest.CallInfo[None]) -> list[str]:
@@ -81,8 +83,8 @@ class AsIf:
         from jitcount._emulate.as_if import emulated  # noqa: PLC0415 (it needs JAX)
         from jitcount._jax.substituting import suspended  # noqa: PLC0415 (the same)
 
-        assert self._emulation is not None  # noqa: S101
-        programs = self._emulation.programs[self._before :]
+        assert self.emulation is not None  # noqa: S101
+        programs = self.emulation.programs[self._before :]
         if call.when != "call" or not self._has_raised:
             return [self._table(programs)]
         with suspended():
@@ -91,7 +93,7 @@ class AsIf:
             return [f"Called again as on the CPU it fails, too: {error}", self._table(programs)]
         if not any(program.roundings for program in programs):
             # What an earlier test has compiled was not compiled for this one.
-            with emulated(self._emulation.emulator, anew=True) as again:
+            with emulated(self.emulation.emulator, anew=True) as again:
                 _called_again(item)
             programs = again.programs
         return [
@@ -104,8 +106,10 @@ class AsIf:
         from jitcount._emulate.arithmetic import EXACT  # noqa: PLC0415 (the room needs JAX)
         from jitcount._emulate.as_if import emulated  # noqa: PLC0415
 
-        assert self._emulation is not None  # noqa: S101
-        with emulated(replace(self._emulation.emulator, arithmetic=EXACT)):
+        assert self.emulation is not None  # noqa: S101
+        if self._has_exact_products:
+            return "Its products are exact: it is something else than their rounding."
+        with emulated(replace(self.emulation.emulator, arithmetic=EXACT)):
             error = _called_again(item)
         if error:
             return f"There it fails with exact products, too: {error}"
@@ -117,9 +121,9 @@ class AsIf:
 
     def pytest_sessionfinish(self) -> None:
         """Add up what was computed; a worker of pytest-xdist sends it."""
-        if self._emulation is None:
+        if self.emulation is None:
             return
-        sums = EmulationSums.from_programs(self._emulation.programs).plain()
+        sums = EmulationSums.from_programs(self.emulation.programs).plain()
         sent = getattr(self._config, "workeroutput", None)
         if sent is None:
             self._sums.join(sums)

@@ -1,0 +1,344 @@
+"""Runs JAX's own tests on the CPU and as if on a TPU and a GPU, and compares test by test.
+
+``python -m tools.jax_tests`` runs all files of `FILES`, or those that are named after it. The
+tests are those of a checkout of JAX, of the release that is installed; ``JITCOUNT_JAX_TESTS`` says
+where it is.
+
+Products are exact in these runs: their rounding is the chip's own, and JAX's tests on the CPU do
+not expect it. What then becomes of a test is what becomes of it on the CPU, or there is a
+difference. A difference is *the chip's own* where JAX's own tests say so: with ``JAX_TEST_DUT``,
+which makes them take the device for a TPU or a GPU, the test is left out, or passes with what it
+demands of that device. `KNOWN` has the others, with the reason. Any other is our fault: the
+session fails.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from dataclasses import dataclass, field
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tools.jax_tests_plugin import LINES, ONLY, read
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+CHECKOUT = "JITCOUNT_JAX_TESTS"
+"""The variable with the folder of the checkout."""
+
+TARGETS = {"tpu:v5e": "tpu", "cuda:h100": "gpu"}
+"""The targets, with the name that JAX's tests have for such a device."""
+
+FILES = (
+    "lax_numpy_indexing_test",
+    "lax_numpy_reducers_test",
+    "lax_test",
+    "nn_test",
+    "lax_numpy_operators_test",
+    "fft_test",
+    "linalg_test",
+    "random_test",
+    "random_lax_test",
+    "image_test",
+    "lax_scipy_test",
+    "lax_scipy_special_functions_test",
+    "lax_scipy_sparse_test",
+    "lax_scipy_spectral_dac_test",
+    "scipy_fft_test",
+    "scipy_interpolate_test",
+    "scipy_ndimage_test",
+    "scipy_optimize_test",
+    "scipy_signal_test",
+    "scipy_spatial_test",
+    "scipy_stats_test",
+    "lax_numpy_test",
+    "lax_numpy_einsum_test",
+    "lax_numpy_setops_test",
+    "lax_numpy_ufuncs_test",
+    "lax_numpy_vectorize_test",
+    "lax_autodiff_test",
+    "lax_control_flow_test",
+    "lax_vmap_test",
+    "lax_vmap_op_test",
+)
+
+KNOWN: tuple[tuple[str, str, str], ...] = ()
+"""Differences that JAX's tests do not know of: target, pattern of tests, and the chip's reason."""
+
+DIED = "died"
+"""The outcome of a test whose process died, or took too long, before it ended."""
+
+_RESULTS = Path(__file__).parents[1] / "results" / "jax-tests"
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A test that ends otherwise as if on a target."""
+
+    test: str
+    here: str
+    """What became of it on the CPU: "passed", "failed", "skipped", "died" or "not collected"."""
+
+    there: str
+    why: str
+    """The first line of the failure there."""
+
+    reason: str = ""
+    """Why it is the chip's own; empty where that is not known."""
+
+
+@dataclass(slots=True)
+class Comparison:
+    """The tests of a file, on the CPU and as if on a target."""
+
+    file: str
+    target: str
+    outcomes: Counter[str] = field(default_factory=Counter)
+    """How many tests passed, failed and were skipped as if on the target."""
+
+    same: int = 0
+    differences: list[Difference] = field(default_factory=list)
+    programs: int = 0
+    not_carried_over: Counter[str] = field(default_factory=Counter)
+    """Programs that ran as on the CPU, by reason."""
+
+    @property
+    def own(self) -> list[Difference]:
+        """The differences that are the chip's own."""
+        return [each for each in self.differences if each.reason]
+
+    @property
+    def faults(self) -> list[Difference]:
+        """The differences that nothing explains."""
+        return [each for each in self.differences if not each.reason]
+
+
+Lines = dict[str, dict[str, Any]]
+
+
+def outcome(lines: Lines, test: str) -> str:
+    """What became of a test."""
+    return str(lines[test].get("outcome", DIED)) if test in lines else "not collected"
+
+
+def compare(file: str, target: str, here: Lines, there: Lines, asked_there: Lines) -> Comparison:
+    """Compare the tests of a file.
+
+    Args:
+        file: its name.
+        target: the target.
+        here: what became of its tests on the CPU.
+        there: the same as if on the target.
+        asked_there: the same of tests that differ, where they take the device for the target's.
+    """
+    found = Comparison(file, target)
+    for test in here | there:
+        one, other = outcome(here, test), outcome(there, test)
+        line = there.get(test, {})
+        found.outcomes[other] += 1
+        found.programs += line.get("programs", 0)
+        found.not_carried_over.update(line.get("not_carried_over", ()))
+        if one == other:
+            found.same += 1
+            continue
+        why = str(line.get("why", "")).partition("\n")[0]
+        reason = _reason(target, test, line, asked_there)
+        found.differences.append(Difference(test, one, other, why, reason))
+    return found
+
+
+def _reason(target: str, test: str, line: dict[str, Any], asked_there: Lines) -> str:
+    """Why a difference is the chip's own; empty where that is not known."""
+    for where, pattern, reason in KNOWN:
+        if target.startswith(where) and fnmatch(test, pattern):
+            return reason
+    there = asked_there.get(test, {})
+    if there.get("outcome") == "skipped":
+        return f"JAX leaves it out there: {there['why'].removeprefix('Skipped: ')}"
+    if there.get("outcome") == "passed" and there["case"] == line.get("case"):
+        return "it passes with what JAX demands there"
+    return ""
+
+
+# --- Running -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Runner:
+    """Runs files of JAX's tests, each in a process of its own."""
+
+    checkout: Path
+    results: Path
+    cases: int
+    timeout: float
+
+    def run(
+        self, file: str, target: str = "", device: str = "", only: Sequence[str] | None = None
+    ) -> Lines:
+        """What became of the tests of a file; those that an earlier run has kept are not run again.
+
+        Args:
+            file: its name, without the ending.
+            target: compute as if there.
+            device: what JAX's tests are to take the device for; by default what it is.
+            only: the tests to run; by default all.
+        """
+        name = "-".join(filter(None, (file, target.replace(":", "-") or "cpu", device)))
+        lines = self.results / f"{name}.jsonl"
+        # JAX's repository has a folder jax: not what is installed, and not to be imported.
+        env = os.environ | {
+            LINES: str(lines),
+            "JAX_NUM_GENERATED_CASES": str(self.cases),
+            "JAX_PLATFORMS": "cpu",
+            "JAX_SKIP_SLOW_TESTS": "1",
+            "PYTHONPATH": str(Path(__file__).parents[1]),
+            "PYTHONSAFEPATH": "1",
+        }
+        if device:
+            env["JAX_TEST_DUT"] = device
+        if only is not None:
+            chosen = self.results / f"{name}.json"
+            chosen.write_text(json.dumps(list(only)))
+            env[ONLY] = str(chosen)
+        command = [sys.executable, "-m", "pytest", "-q", "--tb=short", "-p", "no:cacheprovider"]
+        command += ["-p", "tools.jax_tests_plugin", f"tests/{file}.py"]
+        if target:
+            command += [f"--as-if={target}", "--as-if-exact-products"]
+        with (self.results / f"{name}.txt").open("a") as output:
+            while True:
+                before = len(read(lines))
+                code = self._pytest(command, env, output)
+                # A process that dies takes one test with it: the next one goes on behind that.
+                if code in _ENDED or len(read(lines)) == before:
+                    break
+        if code not in _ENDED:
+            raise RuntimeError(f"pytest ended with {code}: see {self.results / name}.txt")
+        return read(lines)
+
+    def _pytest(self, command: list[str], env: dict[str, str], output: Any) -> int:
+        try:
+            return subprocess.run(  # noqa: S603
+                command, check=False, cwd=self.checkout, env=env, stdout=output, stderr=output,
+                timeout=self.timeout,
+            ).returncode  # fmt: skip
+        except subprocess.TimeoutExpired:
+            return -1
+
+    def compared(self, file: str, target: str) -> Comparison:
+        """A file on the CPU and as if on a target; what differs, also as JAX tests that device."""
+        here, there = self.run(file), self.run(file, target)
+        found = compare(file, target, here, there, {})
+        if not found.faults:
+            return found
+        only = [each.test for each in found.faults]
+        asked_there = self.run(file, target, TARGETS[target], only)
+        return compare(file, target, here, there, asked_there)
+
+
+_ENDED = (0, 1, 5)  # all passed, some failed, there was none to run
+
+
+def checkout() -> Path:
+    """The folder of JAX's repository.
+
+    Raises:
+        ValueError: there is none, or it is not of the release that is installed.
+    """
+    import jax  # noqa: PLC0415 (it takes long)
+
+    how = (
+        f"`git clone --depth 1 --branch jax-v{jax.__version__} https://github.com/jax-ml/jax` "
+        f"makes one, and {CHECKOUT} names its folder"
+    )
+    named = os.environ.get(CHECKOUT)
+    if not named:
+        raise ValueError(f"{CHECKOUT} is not set: a checkout of JAX's tests is needed. {how}")
+    folder = Path(named).resolve()
+    if not (folder / "tests" / "lax_test.py").exists():
+        raise ValueError(f"{CHECKOUT} is {named!r}, which has no tests/lax_test.py. {how}")
+    version = folder / "jax" / "version.py"
+    if version.exists() and f'_version = "{jax.__version__}"' not in version.read_text():
+        raise ValueError(f"{CHECKOUT} is not JAX {jax.__version__}, which is installed. {how}")
+    return folder
+
+
+# --- Showing -------------------------------------------------------------------------------------
+
+
+def table(found: Sequence[Comparison]) -> str:
+    """The comparisons as a table in Markdown, with a last line for each target."""
+    head = "| file | as if on | tests | as on the CPU | the chip's own | differ | programs | "
+    rows = [head + "carried over |", "|---|---|---:|---:|---:|---:|---:|---:|"]
+    targets = dict.fromkeys(each.target for each in found)
+    groups = [[each] for each in found]
+    groups += [[each for each in found if each.target == target] for target in targets]
+    for i, group in enumerate(groups):
+        counts = (
+            sum(each.outcomes.total() for each in group),
+            sum(each.same for each in group),
+            sum(len(each.own) for each in group),
+            sum(len(each.faults) for each in group),
+            sum(each.programs for each in group),
+            sum(each.programs - each.not_carried_over.total() for each in group),
+        )
+        name = group[0].file if i < len(found) else "all"
+        rows.append(f"| {name} | {group[0].target} | {' | '.join(f'{n:,}' for n in counts)} |")
+    return "\n".join(rows)
+
+
+def notes(found: Sequence[Comparison]) -> str:
+    """Each difference, and why programs were not carried over."""
+    lines = []
+    for each in found:
+        lines += [
+            f"{each.target} {one.test}: {one.here} on the CPU, {one.there} there. "
+            + (one.reason or f"NOT EXPLAINED: {one.why}")
+            for one in each.differences
+        ]
+    for target in dict.fromkeys(each.target for each in found):
+        reasons = sum(
+            (each.not_carried_over for each in found if each.target == target), Counter[str]()
+        )
+        lines += [
+            f"{target}: not carried over, {n} times: {why}" for why, n in reasons.most_common()
+        ]
+    return "\n".join(lines)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run, compare and print; returns 1 if there is a difference that nothing explains."""
+    parser = argparse.ArgumentParser(prog="python -m tools.jax_tests")
+    parser.add_argument("files", nargs="*", metavar="FILE", help="files of JAX's tests")
+    parser.add_argument("--target", action="append", choices=TARGETS, help="only this target")
+    parser.add_argument("--cases", type=int, default=1, help="how many generated cases a test has")
+    parser.add_argument("--timeout", type=float, default=3600, help="seconds for one process")
+    parser.add_argument(
+        "--results", type=Path, default=_RESULTS, help="what became of each test; kept tests are "
+        "not run again"
+    )  # fmt: skip
+    asked = parser.parse_args(arguments)
+    try:
+        folder = checkout()
+    except ValueError as error:
+        print(error, file=sys.stderr)
+        return 2
+    asked.results.mkdir(parents=True, exist_ok=True)
+    runner = Runner(folder, asked.results.resolve(), asked.cases, asked.timeout)
+    found = []
+    for file in asked.files or FILES:
+        for target in asked.target or TARGETS:
+            found.append(runner.compared(file.removesuffix(".py"), target))
+            print(table(found[-1:]).splitlines()[2], flush=True)
+    print("\n" + notes(found) + "\n\n" + table(found))
+    return 1 if any(each.faults for each in found) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -89,6 +89,7 @@ _X = np.array([-2.5, -1.0, -0.25, 0.0, 0.5, 0.75, 1.5, 2.5], np.float32)
 _UNIT = np.array([-0.9, -0.25, 0.0, 0.5, 0.75], np.float32)
 _ABOVE = np.array([0.25, 0.5, 1.0, 1.5, 9.0], np.float32)
 _INTS = np.array([-7, -2, 0, 1, 3, 100], np.int32)
+_BYTES = np.array([-128, -100, -1, 3, 100, 127], np.int8)
 _BITS = np.array([0, 1, 2, 0x80000000, 0xFFFFFFFF, 0xF0F0], np.uint32)
 
 
@@ -140,6 +141,13 @@ _UNARY: dict[str, _Unary] = {
     "opt-barrier": (_X, lambda x: x, 0),
 }
 
+
+def _upper_half(x: np.ndarray, y: np.ndarray, wide: type[np.integer]) -> np.ndarray:
+    """Of the bits of a product."""
+    product = x.astype(wide) * y.astype(wide)
+    return (product >> wide(8 * x.itemsize)).astype(x.dtype)
+
+
 _Binary = tuple[np.ndarray, np.ndarray, "Callable[[np.ndarray, np.ndarray], Any]", float]
 
 _BINARY: dict[str, _Binary] = {
@@ -149,6 +157,7 @@ _BINARY: dict[str, _Binary] = {
     "divide": (_X, _X[::-1] + 9, np.divide, 1e-6),
     "maximum": (_X, _X[::-1], np.maximum, 0),
     "minimum": (_X, _X[::-1], np.minimum, 0),
+    "mulhi": (_BITS, _BITS[::-1], lambda x, y: _upper_half(x, y, np.uint64), 0),
     "multiply": (_X, _X[::-1], np.multiply, 0),
     "or": (_BITS, _BITS[::-1], np.bitwise_or, 0),
     "power": (_ABOVE, _ABOVE[::-1] - 1, np.power, 1e-6),
@@ -183,6 +192,9 @@ def elementwise() -> list[Case]:
     return [
         *found,
         simple("abs", (z,), np.abs(z), tolerance=1e-6, name="abs of complex"),
+        simple(
+            "mulhi", (_BYTES, _BYTES[::-1]), _upper_half(_BYTES, _BYTES[::-1], np.int16), name="s8"
+        ),
         simple("real", (z,), z.real),
         simple("imag", (z,), z.imag),
         simple("clamp", (np.float32(-1), _X, np.float32(1)), np.clip(_X, -1, 1)),

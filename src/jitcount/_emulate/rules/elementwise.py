@@ -65,6 +65,8 @@ _NAMES = {
 # What only moves bits, and never rounds.
 _EXACT = frozenset({"abs", "negate", "maximum", "minimum", "clamp", "sign", "ceil", "floor"})
 
+_WIDEST = 64  # bits of a whole number
+
 
 @rule(*_NAMES)
 def _elementwise(context: Context) -> Value:
@@ -95,6 +97,18 @@ def _spread(context: Context, value: Value) -> Value:
 @rule("is-finite", "real", "imag", "complex")
 def _other_result(context: Context) -> Value:
     return context.same()
+
+
+@rule("mulhi")
+def _upper_half(context: Context) -> Value:
+    """The upper half of the bits of a product of whole numbers: of one twice as wide."""
+    writer, shape, given = context.writer, context.result, context.arrays
+    if shape.bits == _WIDEST:
+        return writer.op("chlo.mulhi", given, shape)
+    wide = f"{shape.element[0]}{2 * shape.bits}"
+    product = writer.apply("multiply", *(writer.convert(each, wide) for each in given))
+    half = writer.full(shape.bits, product.shape)
+    return writer.convert(writer.apply("shift_right_logical", product, half), shape.element)
 
 
 @rule("select")

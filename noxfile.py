@@ -10,6 +10,8 @@ What follows ``--`` goes to pytest. Two settings come from the environment:
 JITCOUNT_JAX    the JAX release to install (``0.7.2``); by default the newest that pip finds
 JITCOUNT_CUDA   the CUDA release of the gpu sessions, 12 (default) or 13
 
+and one session needs a third: JITCOUNT_JAX_TESTS, the folder of a checkout of JAX, for jax-tests.
+
 Tags say when a session runs besides the tests: `change` with every change (`.ci/run` and the
 workflow read it), `more` with every change but in the workflow only, `weekly` there once a week.
 """
@@ -261,8 +263,9 @@ def add_aot(backend: Backend) -> None:
 
     def aot(session: nox.Session) -> None:
         install_compilers(session, backend)
+        rooms = ("tests/_targets", "tests/_emulate", "tests/tools/test_jax_tests.py")
         pages = ("tests/test_pages.py", "tests/test_examples.py")
-        run_pytest(session, "tests/_targets", "tests/_emulate", *pages, "-m", "aot", "-n2")
+        run_pytest(session, *rooms, *pages, "-m", "aot", "-n2")
         if not session.posargs:
             # What the compiler made is run here, and its results are checked. Sharded cases need
             # as many devices as they have shards.
@@ -338,6 +341,26 @@ def attack_as_if(session: nox.Session) -> None:
     install_compilers(session)
     tests = "tests/_emulate/test_random_programs.py"
     run_pytest(session, tests, *PARALLEL, JITCOUNT_ATTACK="full")
+
+
+# The release whose own tests are run as if on a TPU and a GPU, with a Python that has it.
+JAX_OF_TESTS = "0.10.2"
+
+
+@nox.session(name="jax-tests", default=False, python="3.11", tags=["weekly"])
+def jax_tests(session: nox.Session) -> None:
+    """Run JAX's own tests as if on a TPU and a GPU, exactly: they must end as on the CPU."""
+    if not os.environ.get("JITCOUNT_JAX_TESTS"):
+        clone = f"git clone --depth 1 --branch jax-v{JAX_OF_TESTS} https://github.com/jax-ml/jax"
+        session.error(
+            f"JITCOUNT_JAX_TESTS is not set: nothing was installed or run. `{clone}` makes a "
+            "checkout of JAX with its tests, and that variable names its folder"
+        )
+    extras = ",".join(backend.compiler for backend in ACCELERATORS)
+    requirements = (*group("test"), *group("jax-tests"))
+    session.install(requirement(CPU, JAX_OF_TESTS), "-e", f".[{extras}]", *requirements)
+    shutil.rmtree(RESULTS / "jax-tests", ignore_errors=True)
+    session.run("python", "-m", "tools.jax_tests", *session.posargs, env=environment())
 
 
 def core_tests(page: str) -> list[str]:

@@ -130,6 +130,13 @@ def test_a_machine_without_the_driver_has_no_gpu(
     assert not noxfile.has_nvidia_gpu()
 
 
+def test_jaxs_own_tests_need_a_checkout_and_say_how_to_make_one() -> None:
+    done = nox("-s", "jax-tests", "--no-venv", env={"JITCOUNT_JAX_TESTS": None})
+    assert done.returncode == 1
+    assert "JITCOUNT_JAX_TESTS is not set: nothing was installed or run." in done.stderr
+    assert "git clone --depth 1 --branch jax-v0.10.2 https://" in done.stderr
+
+
 @pytest.mark.skipif(
     shutil.which("nvidia-smi") is not None, reason="this machine may have the device"
 )

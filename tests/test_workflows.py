@@ -76,6 +76,16 @@ def test_no_session_is_forgotten(tags: dict[str, set[str]]) -> None:
     assert set().union(*tags.values()) == {"change", "more", "weekly"}
 
 
+def test_jaxs_own_tests_are_those_of_the_release_that_the_session_installs() -> None:
+    release = re.findall(
+        r'^JAX_OF_TESTS = "(.*)"$', (ROOT / "noxfile.py").read_text(), re.MULTILINE
+    )
+    steps = load(ROOT / ".github" / "workflows" / "session.yml")["jobs"]["run"]["steps"]
+    assert [f"jax-v{each}" for each in release] == [
+        step["with"]["ref"] for step in steps if "ref" in step.get("with", {})
+    ]
+
+
 def test_strangers_code_never_runs_on_ones_own_hardware() -> None:
     for path in WORKFLOWS:
         workflow = load(path)

@@ -6,10 +6,10 @@ where it is.
 
 Products are exact in these runs: their rounding is the chip's own, and JAX's tests on the CPU do
 not expect it. What then becomes of a test is what becomes of it on the CPU, or there is a
-difference. A difference is *the chip's own* where JAX's own tests say so: with ``JAX_TEST_DUT``,
-which makes them take the device for a TPU or a GPU, the test is left out, or passes with what it
-demands of that device. `KNOWN` has the others, with the reason. Any other is our fault: the
-session fails.
+difference. A difference is *the chip's own* where JAX's own tests say so: told that the device is a
+TPU or a GPU (JAX's option ``jax_test_dut``), the test is left out, or passes with what it demands
+of that device. `KNOWN` has the others, with the reason. Any other may be our fault: the session
+fails.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tools.jax_tests_plugin import LINES, ONLY, read
+from tools.jax_tests_plugin import DEVICE, LINES, ONLY, read
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -149,12 +149,12 @@ def compare(file: str, target: str, here: Lines, there: Lines, asked_there: Line
             found.same += 1
             continue
         why = str(line.get("why", "")).partition("\n")[0]
-        reason = _reason(target, test, line, asked_there)
+        reason = _reason(target, test, asked_there)
         found.differences.append(Difference(test, one, other, why, reason))
     return found
 
 
-def _reason(target: str, test: str, line: dict[str, Any], asked_there: Lines) -> str:
+def _reason(target: str, test: str, asked_there: Lines) -> str:
     """Why a difference is the chip's own; empty where that is not known."""
     for where, pattern, reason in KNOWN:
         if target.startswith(where) and fnmatch(test, pattern):
@@ -162,7 +162,7 @@ def _reason(target: str, test: str, line: dict[str, Any], asked_there: Lines) ->
     there = asked_there.get(test, {})
     if there.get("outcome") == "skipped":
         return f"JAX leaves it out there: {there['why'].removeprefix('Skipped: ')}"
-    if there.get("outcome") == "passed" and there["case"] == line.get("case"):
+    if there.get("outcome") == "passed":
         return "it passes with what JAX demands there"
     return ""
 
@@ -202,7 +202,7 @@ class Runner:
             "PYTHONSAFEPATH": "1",
         }
         if device:
-            env["JAX_TEST_DUT"] = device
+            env[DEVICE] = device
         if only is not None:
             chosen = self.results / f"{name}.json"
             chosen.write_text(json.dumps(list(only)))
@@ -231,9 +231,9 @@ class Runner:
         except subprocess.TimeoutExpired:
             return -1
 
-    def compared(self, file: str, target: str) -> Comparison:
-        """A file on the CPU and as if on a target; what differs, also as JAX tests that device."""
-        here, there = self.run(file), self.run(file, target)
+    def compared(self, file: str, target: str, here: Lines) -> Comparison:
+        """A file as if on a target beside the CPU; what differs, also as JAX tests that device."""
+        there = self.run(file, target)
         found = compare(file, target, here, there, {})
         if not found.faults:
             return found
@@ -333,8 +333,9 @@ def main(arguments: list[str] | None = None) -> int:
     runner = Runner(folder, asked.results.resolve(), asked.cases, asked.timeout)
     found = []
     for file in asked.files or FILES:
+        here = runner.run(file)
         for target in asked.target or TARGETS:
-            found.append(runner.compared(file.removesuffix(".py"), target))
+            found.append(runner.compared(file, target, here))
             print(table(found[-1:]).splitlines()[2], flush=True)
     print("\n" + notes(found) + "\n\n" + table(found))
     return 1 if any(each.faults for each in found) else 0

@@ -22,6 +22,9 @@ LINES = "JITCOUNT_JAX_TESTS_LINES"
 ONLY = "JITCOUNT_JAX_TESTS_ONLY"
 """The variable with a file that names the tests to run, as a list in JSON; without it, all."""
 
+DEVICE = "JITCOUNT_JAX_TESTS_DEVICE"
+"""The variable with what JAX's tests are to take the device for: "tpu", "gpu"."""
+
 
 def pytest_configure(config: pytest.Config) -> None:
     """Write the tests of this run."""
@@ -58,16 +61,20 @@ class _Lines:
             if item.nodeid not in done and (chosen is None or item.nodeid in chosen)
         ]
 
+    def pytest_collection_finish(self) -> None:
+        """Have JAX's tests take the device for another: they are the same tests as on the CPU."""
+        if device := os.environ.get(DEVICE):
+            import jax  # noqa: PLC0415 (its option exists once a test was imported)
+
+            jax.config.update("jax_test_dut", device)
+
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
         """Write a test around its run."""
         self._outcome, self._why = "passed", ""
-        # JAX numbers its generated tests: on another device the same number may be another case.
-        function = getattr(item, "function", None)
-        line = {"test": item.nodeid, "case": getattr(function, "__x_params_repr__", "")}
-        self._write(line)
+        self._write({"test": item.nodeid})
         result = yield
-        line |= {"outcome": self._outcome, "why": self._why}
+        line = {"test": item.nodeid, "outcome": self._outcome, "why": self._why}
         self._write(line | self._programs())
         return result
 

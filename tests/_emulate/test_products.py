@@ -174,6 +174,18 @@ def test_products_in_loops_are_exact_on_a_gpu(
     np.testing.assert_array_equal(made, wanted)
 
 
+def test_in_a_loop_only_the_algorithm_that_rounds_nothing_is_known(run_hlo: Run) -> None:
+    rng = np.random.default_rng(4)
+    left, right = _single(rng, 8, 1), _single(rng, 1, 8)
+    fused = f"{_FUSED}, algorithm=dot_f32_f32_f32"
+    how = "kind=kLoop, calls=%fused"
+    case = simple("fusion", (left, right), left @ right, how, computations=(fused,))
+    (made,) = run_hlo(case.text, *case.arguments, arithmetic=A100)
+    np.testing.assert_array_equal(made, left @ right)
+    with pytest.raises(NotKnownError, match="a product by the algorithm dot_tf32_tf32_f32"):
+        translate(case.text.replace("dot_f32_f32_f32", "dot_tf32_tf32_f32"))
+
+
 def test_float16_bfloat16_and_float64_are_not_rounded_once_more(run_hlo: Run) -> None:
     rng = np.random.default_rng(5)
     for dtype in (np.float16, ml_dtypes.bfloat16, np.float64):

@@ -94,3 +94,10 @@ def test_what_takes_no_tuple_says_so() -> None:
     with pytest.raises(NotKnownError) as error:
         translate(text)
     assert str(error.value) == "negate of a tuple"
+
+
+def test_a_sink_takes_a_value_and_returns_nothing(run_hlo: Run) -> None:
+    sink = '%sink = () custom-call(%p0), custom_call_target="dce_sink"'
+    text = module(f"{parameters(_X)}\n{sink}\nROOT %it = f32[2] negate(%p0)")
+    (made,) = run_hlo(text, _X)
+    np.testing.assert_array_equal(made, -_X)

@@ -35,6 +35,12 @@ def _same(context: Context) -> Values:
     return context.operands[0]
 
 
+@call("dce_sink")
+def _nothing(_: Context) -> Values:
+    """Takes a value so that the compiler keeps what it is made of, and returns nothing."""
+    return ()
+
+
 @call("AllocateBuffer")
 def _zeros(context: Context) -> Value:
     """Memory that is written to before it is read."""

@@ -75,10 +75,13 @@ def _rounding(context: Context, elements: set[str]) -> Rounding | None:
     arithmetic, is_in_loop = context.translation.arithmetic, context.translation.is_in_loop
     algorithm = context.attributes.get("algorithm", "").lower().removeprefix("alg_")
     if algorithm not in {"", "unset"}:
-        # Of three passes and more the parts are not known.
-        if algorithm not in BY_ALGORITHM or elements != {"f32"} or is_in_loop:
+        # Of three passes and more the parts are not known, nor who rounds what is in a loop.
+        if algorithm not in BY_ALGORITHM or elements != {"f32"}:
             raise ValueError(f"a product by the algorithm {algorithm}")
-        return None if arithmetic is EXACT else BY_ALGORITHM[algorithm]
+        rounding = BY_ALGORITHM[algorithm]
+        if is_in_loop and rounding is not None:
+            raise ValueError(f"a product by the algorithm {algorithm}")
+        return None if arithmetic is EXACT else rounding
     if not ({"f32"} <= elements <= {"f32", "bf16"} or elements == {"c64"}):
         return None
     if is_in_loop and not arithmetic.in_loops:

@@ -186,6 +186,38 @@ def test_in_a_loop_only_the_algorithm_that_rounds_nothing_is_known(run_hlo: Run)
         translate(case.text.replace("dot_f32_f32_f32", "dot_tf32_tf32_f32"))
 
 
+@pytest.mark.parametrize(
+    ("algorithm", "dtype"),
+    [
+        ("dot_bf16_bf16_f32", ml_dtypes.bfloat16),
+        ("dot_tf32_tf32_f32", np.float16),
+        ("dot_f32_f32_f32", np.float16),
+    ],
+)
+@pytest.mark.parametrize("kind", ["kLoop", "kCustom"])
+def test_16_bits_that_an_algorithm_holds_are_not_rounded_anywhere(
+    algorithm: str, dtype: type, kind: str, run_hlo: Run
+) -> None:
+    rng = np.random.default_rng(4)
+    left, right = (_single(rng, *shape).astype(dtype) for shape in ((8, 1), (1, 8)))
+    wanted = left.astype(np.float32) @ right.astype(np.float32)
+    element = "bf16" if dtype is ml_dtypes.bfloat16 else "f16"
+    inputs = _FUSED.replace("= f32[8,1]", f"= {element}[8,1]").replace(
+        "= f32[1,", f"= {element}[1,"
+    )
+    fused, how = f"{inputs}, algorithm={algorithm}", f"kind={kind}, calls=%fused"
+    case = simple("fusion", (left, right), wanted, how, computations=(fused,))
+    (made,) = run_hlo(case.text, *case.arguments, arithmetic=A100)
+    np.testing.assert_array_equal(made, wanted)
+
+
+def test_float16_is_more_than_an_algorithm_of_bfloat16_holds() -> None:
+    x = np.zeros((2, 2), np.float16)
+    case = simple("dot", (x, x), x, f"{_CONTRACTED}, algorithm=dot_bf16_bf16_f32")
+    with pytest.raises(NotKnownError, match="a product by the algorithm dot_bf16_bf16_f32"):
+        translate(case.text)
+
+
 def test_float16_bfloat16_and_float64_are_not_rounded_once_more(run_hlo: Run) -> None:
     rng = np.random.default_rng(5)
     for dtype in (np.float16, ml_dtypes.bfloat16, np.float64):

@@ -90,6 +90,12 @@ FACTS = (
     ),
     Fact(
         TPU,
+        "functions of complex64",
+        "the compiler's own formulas, which overflow early: the sign of -1e23 is -0",
+        f"{_TEXT}; JAX's own tests leave them out on TPUs",
+    ),
+    Fact(
+        TPU,
         "denormals of float32 and bfloat16",
         "flushed to zero, as XLA:CPU does",
         "jax.numpy.finfo and JAX's own tests for TPUs; measured for the CPU",

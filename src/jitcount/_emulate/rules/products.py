@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jitcount._emulate.arithmetic import BITS, BY_ALGORITHM, EXACT, TIES_AWAY
+from jitcount._emulate.arithmetic import BFLOAT16, BITS, BY_ALGORITHM, EXACT, TIES_AWAY
 from jitcount._emulate.rules.perturb import perturbed_sum
 from jitcount._emulate.translate import rule
 from jitcount._emulate.writer import Value, listed
@@ -75,12 +75,7 @@ def _rounding(context: Context, elements: set[str]) -> Rounding | None:
     arithmetic, is_in_loop = context.translation.arithmetic, context.translation.is_in_loop
     algorithm = context.attributes.get("algorithm", "").lower().removeprefix("alg_")
     if algorithm not in {"", "unset"}:
-        # Of three passes and more the parts are not known, nor who rounds what is in a loop.
-        if algorithm not in BY_ALGORITHM or elements != {"f32"}:
-            raise ValueError(f"a product by the algorithm {algorithm}")
-        rounding = BY_ALGORITHM[algorithm]
-        if is_in_loop and rounding is not None:
-            raise ValueError(f"a product by the algorithm {algorithm}")
+        rounding = _by_algorithm(algorithm, elements, is_in_loop=is_in_loop)
         return None if arithmetic is EXACT else rounding
     if not ({"f32"} <= elements <= {"f32", "bf16"} or elements == {"c64"}):
         return None
@@ -90,6 +85,21 @@ def _rounding(context: Context, elements: set[str]) -> Rounding | None:
     order = ("default", "high", "highest")
     precision = max((each.strip() for each in asked), key=order.index)
     return arithmetic.products.get(precision)
+
+
+def _by_algorithm(algorithm: str, elements: set[str], *, is_in_loop: bool) -> Rounding | None:
+    """How the inputs are rounded where the program names an algorithm.
+
+    Of three passes and more the parts are not known, nor what rounds to an algorithm's type in a
+    loop. What has 16 bits that the type holds is not rounded, wherever it is.
+    """
+    rounding = BY_ALGORITHM.get(algorithm)
+    held = frozenset({"bf16"}) if rounding is not None and rounding.to == BFLOAT16 else NARROW
+    if algorithm in BY_ALGORITHM and elements <= held:
+        return None
+    if algorithm not in BY_ALGORITHM or elements != {"f32"} or (is_in_loop and rounding):
+        raise ValueError(f"a product by the algorithm {algorithm}")
+    return rounding
 
 
 def _perturbed(context: Context, given: tuple[Value, Value], made: Value, make: Make) -> Value:

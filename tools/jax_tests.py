@@ -100,10 +100,10 @@ class Comparison:
 
     file: str
     target: str
-    outcomes: Counter[str] = field(default_factory=Counter)
-    """How many tests passed, failed and were skipped as if on the target."""
-
+    tests: int = 0
     same: int = 0
+    """How many tests end as on the CPU."""
+
     differences: list[Difference] = field(default_factory=list)
     programs: int = 0
     not_carried_over: Counter[str] = field(default_factory=Counter)
@@ -142,7 +142,7 @@ def compare(file: str, target: str, here: Lines, there: Lines, asked_there: Line
     for test in here | there:
         one, other = outcome(here, test), outcome(there, test)
         line = there.get(test, {})
-        found.outcomes[other] += 1
+        found.tests += 1
         found.programs += line.get("programs", 0)
         found.not_carried_over.update(line.get("not_carried_over", ()))
         if one == other:
@@ -272,24 +272,38 @@ def checkout() -> Path:
 # --- Showing -------------------------------------------------------------------------------------
 
 
+def sentence(found: Comparison) -> str:
+    """One comparison in a line."""
+    carried = found.programs - found.not_carried_over.total()
+    return (
+        f"{found.file} as if on {found.target}: of {found.tests:,} tests {found.same:,} as on the "
+        f"CPU, {len(found.own):,} the chip's own, {len(found.faults):,} differ; {carried:,} of "
+        f"{found.programs:,} programs carried over"
+    )
+
+
 def table(found: Sequence[Comparison]) -> str:
-    """The comparisons as a table in Markdown, with a last line for each target."""
-    head = "| file | as if on | tests | as on the CPU | the chip's own | differ | programs | "
-    rows = [head + "carried over |", "|---|---|---:|---:|---:|---:|---:|---:|"]
-    targets = dict.fromkeys(each.target for each in found)
-    groups = [[each] for each in found]
-    groups += [[each for each in found if each.target == target] for target in targets]
-    for i, group in enumerate(groups):
-        counts = (
-            sum(each.outcomes.total() for each in group),
-            sum(each.same for each in group),
-            sum(len(each.own) for each in group),
-            sum(len(each.faults) for each in group),
-            sum(each.programs for each in group),
-            sum(each.programs - each.not_carried_over.total() for each in group),
-        )
-        name = group[0].file if i < len(found) else "all"
-        rows.append(f"| {name} | {group[0].target} | {' | '.join(f'{n:,}' for n in counts)} |")
+    """The comparisons as a table in Markdown: a row for each file, and one for all of them."""
+    targets = list(dict.fromkeys(each.target for each in found))
+    columns = ["as on the CPU", "the chip's own", "differ", "programs carried over"]
+    heads = [f"{target}: {columns[0]} | {' | '.join(columns[1:])}" for target in targets]
+    rows = [f"| file | tests | {' | '.join(heads)} |"]
+    rows.append("|---" + "|---:" * (1 + len(columns) * len(targets)) + "|")
+    for file in (*dict.fromkeys(each.file for each in found), None):
+        cells = [f"`{file}`" if file else "all"]
+        for target in targets:
+            group = [each for each in found if each.target == target and file in {None, each.file}]
+            if target == targets[0]:
+                cells.append(f"{sum(each.tests for each in group):,}")
+            programs = sum(each.programs for each in group)
+            lost = sum(each.not_carried_over.total() for each in group)
+            cells += [
+                f"{sum(each.same for each in group):,}",
+                f"{sum(len(each.own) for each in group):,}",
+                f"{sum(len(each.faults) for each in group):,}",
+                f"{programs - lost:,} of {programs:,}",
+            ]
+        rows.append(f"| {' | '.join(cells)} |")
     return "\n".join(rows)
 
 
@@ -336,7 +350,7 @@ def main(arguments: list[str] | None = None) -> int:
         here = runner.run(file)
         for target in asked.target or TARGETS:
             found.append(runner.compared(file, target, here))
-            print(table(found[-1:]).splitlines()[2], flush=True)
+            print(sentence(found[-1]), flush=True)
     print("\n" + notes(found) + "\n\n" + table(found))
     return 1 if any(each.faults for each in found) else 0
 

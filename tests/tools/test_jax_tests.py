@@ -9,7 +9,7 @@ import pytest
 
 from tests.helpers import python
 from tools import jax_tests
-from tools.jax_tests import CHECKOUT, Difference, compare, notes, table
+from tools.jax_tests import CHECKOUT, Difference, compare, notes, sentence, table
 from tools.jax_tests_plugin import read
 
 A, B = "tests/lax_test.py::LaxTest::testA", "tests/lax_test.py::LaxTest::testB"
@@ -62,14 +62,22 @@ def test_a_test_that_dies_or_is_not_collected_differs() -> None:
     ]
 
 
-def test_the_table_adds_up_each_target() -> None:
+def test_the_table_has_a_row_for_each_file_and_adds_them_up() -> None:
     there = {A: PASSED | {"programs": 7, "not_carried_over": ["a callback", "a callback"]}}
-    one = compare("lax_test", "tpu:v5e", {A: PASSED}, there, {})
+    one = compare("nn_test", "tpu:v5e", {A: PASSED}, there, {})
     two = compared({A: PASSED, B: PASSED}, {A: FAILED | {"programs": 1}, B: FAILED}, {B: SKIPPED})
-    assert table([one, two]).splitlines()[2:] == [
-        "| lax_test | tpu:v5e | 1 | 1 | 0 | 0 | 7 | 5 |",
-        "| lax_test | tpu:v5e | 2 | 0 | 1 | 1 | 1 | 1 |",
-        "| all | tpu:v5e | 3 | 1 | 1 | 1 | 8 | 6 |",
+    gpu = compare("nn_test", "cuda:h100", {A: PASSED}, {A: PASSED}, {})
+    assert sentence(two) == (
+        "lax_test as if on tpu:v5e: of 2 tests 0 as on the CPU, 1 the chip's own, 1 differ; "
+        "1 of 1 programs carried over"
+    )
+    head = "as on the CPU | the chip's own | differ | programs carried over"
+    assert table([one, gpu, two]).splitlines() == [
+        f"| file | tests | tpu:v5e: {head} | cuda:h100: {head} |",
+        "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
+        "| `nn_test` | 1 | 1 | 0 | 0 | 5 of 7 | 1 | 0 | 0 | 0 of 0 |",
+        "| `lax_test` | 2 | 0 | 1 | 1 | 1 of 1 | 0 | 0 | 0 | 0 of 0 |",
+        "| all | 3 | 1 | 1 | 1 | 6 of 8 | 1 | 0 | 0 | 0 of 0 |",
     ]
     assert notes([one, two]).splitlines() == [
         f"tpu:v5e {A}: passed on the CPU, failed there. NOT EXPLAINED: AssertionError: far off",
@@ -171,7 +179,8 @@ def test_a_run_compares_test_by_test_and_goes_on_behind_one_that_dies(tmp_path: 
     done = python(*command, "--results", str(results), env={CHECKOUT: str(folder)})
     assert done.returncode == 1, done.stderr
     lines = done.stdout.splitlines()
-    assert lines[0].startswith("| lax_test | tpu:v5e | 5 | 1 | 2 | 2 |")
+    about = "lax_test as if on tpu:v5e: of 5 tests"
+    assert lines[0].startswith(f"{about} 1 as on the CPU, 2 the chip's own, 2 differ; ")
     about = "tpu:v5e tests/lax_test.py::test_"
     told = [line.removeprefix(about).split(": passed on the CPU, ") for line in lines]
     assert [each for each in told if len(each) > 1] == [
@@ -193,4 +202,4 @@ def test_a_run_compares_test_by_test_and_goes_on_behind_one_that_dies(tmp_path: 
     (results / "lax_test-tpu-v5e.jsonl").write_text(text)
     again = python(*command, "--results", str(results), env={CHECKOUT: str(folder)})
     assert again.returncode == 0, again.stderr
-    assert again.stdout.splitlines()[0] == "| lax_test | tpu:v5e | 5 | 5 | 0 | 0 | 0 | 0 |"
+    assert again.stdout.startswith("lax_test as if on tpu:v5e: of 5 tests 5 as on the CPU, ")

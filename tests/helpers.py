@@ -21,8 +21,11 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import pytest
+from jax import monitoring
+from jax._src import monitoring as _monitoring
 
 from jitcount._explain.compile import Compile
+from jitcount._jax import events
 from jitcount._observe.call_site import CallSite
 from jitcount._registry import registry
 
@@ -228,3 +231,21 @@ def described(work: Callable[[], object]) -> Program:
     (seen,) = observed(work)
     assert seen.program is not None
     return seen.program
+
+
+# --- Listeners of a test's own --------------------------------------------------------------------
+
+
+def unregister(listener: events.Handlers) -> None:
+    """Take listeners back from JAX; what is gone already is no error.
+
+    Unregistering became public in 0.8.1; before, the same functions are there with a leading
+    underscore and another ending. `jax.monitoring.clear_event_listeners` may have been called.
+    """
+    events._told[:] = [one for one in events._told if one not in listener.items()]
+    for kind, callback in listener.items():
+        public = getattr(monitoring, f"unregister_{kind}_listener", None)
+        if public is None:
+            public = getattr(_monitoring, f"_unregister_{kind}_listener_by_callback")
+        with contextlib.suppress(AssertionError, ValueError):
+            public(callback)

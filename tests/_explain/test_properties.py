@@ -12,10 +12,11 @@ from jax import monitoring
 
 from jitcount._explain.explain import causes_of
 from jitcount._explain.history import History
-from jitcount._jax import events, frames
+from jitcount._jax import frames
 from jitcount._observe.program import Program, describe_call
 from jitcount._observe.surroundings import Settings
 from jitcount._observe.values import Leaf
+from tests.helpers import unregister
 
 Causes = set[tuple[str, str]]
 
@@ -37,7 +38,7 @@ def info() -> Any:
     try:
         jax.jit(step).trace(np.ones(3))
     finally:
-        events.unregister({"event_duration": on_end})
+        unregister({"event_duration": on_end})
     return seen[0].info
 
 

@@ -21,9 +21,10 @@ from jax import monitoring
 import jitcount
 from jitcount._explain.explain import causes_of
 from jitcount._explain.history import History
-from jitcount._jax import events, frames
+from jitcount._jax import frames
 from jitcount._observe.program import Program, describe_call
 from jitcount._registry import registry
+from tests.helpers import unregister
 
 Causes = set[tuple[str, str]]
 
@@ -45,7 +46,7 @@ def info_of(**options: Any) -> Any:
     try:
         jax.jit(step, **options).trace(np.ones(3), 1)
     finally:
-        events.unregister({"event_duration": on_end})
+        unregister({"event_duration": on_end})
     return seen[0].info
 
 

@@ -9,7 +9,8 @@ import pytest
 from jax import monitoring
 
 from jitcount._jax import events
-from jitcount._jax.events import COMPILE_LOGGER, unregister
+from jitcount._jax.events import COMPILE_LOGGER
+from tests.helpers import unregister
 
 if TYPE_CHECKING:
     from collections.abc import Callable

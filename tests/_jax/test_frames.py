@@ -13,8 +13,9 @@ import pytest
 from jax import monitoring
 
 from jitcount._jax import frames, options
-from jitcount._jax.events import COMPILE, COMPILE_LOGGER, LOWER, TRACE, avals_in, unregister
+from jitcount._jax.events import COMPILE, COMPILE_LOGGER, LOWER, TRACE, avals_in
 from jitcount._observe.values import signature_of
+from tests.helpers import unregister
 
 X = np.ones(3, np.float32)
 

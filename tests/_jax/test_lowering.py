@@ -12,7 +12,7 @@ import pytest
 from jax import monitoring
 
 from jitcount._jax import settings
-from jitcount._jax.events import COMPILE, LOWER, unregister
+from jitcount._jax.events import COMPILE, LOWER
 from jitcount._jax.lowering import (
     Compilation,
     Lowering,
@@ -21,6 +21,7 @@ from jitcount._jax.lowering import (
     read_compilation,
     read_lowering,
 )
+from tests.helpers import unregister
 
 X = np.ones(3, np.float32)
 

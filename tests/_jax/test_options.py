@@ -9,7 +9,7 @@ import numpy as np
 from jax import monitoring
 
 from jitcount._jax import frames, options
-from jitcount._jax.events import unregister
+from tests.helpers import unregister
 
 
 def record_of(**wanted: Any) -> Any:

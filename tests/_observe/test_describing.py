@@ -16,7 +16,6 @@ from jitcount._observe.in_flight import (
     program_traced_ahead_of_time,
 )
 from jitcount._observe.values import signature_of
-from jitcount._registry import registry
 from tests.helpers import observed
 
 X = np.ones(3, np.float32)
@@ -40,17 +39,10 @@ def test_a_call_whose_program_cannot_be_described_keeps_its_avals_and_its_line(
     assert seen.sites.user.function == "call"
 
 
-def test_where_causes_are_not_wanted_no_program_is_described() -> None:
-    with registry.listener.without_programs():
-        (seen,) = observed(call)
-    assert seen.program is None
-    assert signature_of(seen.avals or ()) == ("float32[3]",)
-
-
 def test_frames_that_cannot_be_read_leave_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(frames, "read_call", fail)
     compiling = InFlightCompile(function="step")
-    describe_from_frames(compiling, sys._getframe(), in_full=True)
+    describe_from_frames(compiling, sys._getframe())
     assert (compiling.avals, compiling.program) == (None, None)
     assert compiling.sites is UNKNOWN_SITES
 

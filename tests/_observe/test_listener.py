@@ -26,14 +26,6 @@ def arr(length: int) -> np.ndarray:
     return np.ones(length, np.float32)
 
 
-def test_a_paused_listener_hears_nothing_and_hears_again_after_it() -> None:
-    with jitcount.record() as log:
-        with registry.listener.paused():
-            step(arr(3))
-        step(arr(4))
-    assert [c.signature for c in log.compiles] == [("float32[4]",)]
-
-
 def test_a_listener_that_subscribes_twice_hears_each_compile_once() -> None:
     with jitcount.record() as log:
         registry.listener.refresh_subscriptions()

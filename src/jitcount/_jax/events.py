@@ -92,23 +92,6 @@ def register(listener: Handlers) -> None:
             _told.append((kind, callback))
 
 
-def unregister(listener: Handlers) -> None:
-    """Listen no more; what is gone already is no error.
-
-    Unregistering became public in 0.8.1; before, the same functions are there with a leading
-    underscore and another ending. `jax.monitoring.clear_event_listeners` may have been called.
-    """
-    _told[:] = [one for one in _told if one not in listener.items()]
-    for kind, callback in listener.items():
-        public = getattr(monitoring, f"unregister_{kind}_listener", None)
-        if public is None:
-            public = getattr(_monitoring, f"_unregister_{kind}_listener_by_callback")
-        try:
-            public(callback)
-        except (AssertionError, ValueError):
-            continue
-
-
 def is_registered(listener: Handlers) -> bool:
     """Whether JAX still has all of it: `clear_event_listeners` takes it away."""
     held = vars(_monitoring)

@@ -130,7 +130,7 @@ class LoweredProgram:
 # --- What the frames of JAX say about a call ------------------------------------------------------
 
 
-def describe_from_frames(compiling: InFlightCompile, frame: FrameType, *, in_full: bool) -> None:
+def describe_from_frames(compiling: InFlightCompile, frame: FrameType) -> None:
     """Fill in what JAX's frames say about the call that needs the program.
 
     What cannot be read stays as it is: a count without a description is better than none.
@@ -138,7 +138,6 @@ def describe_from_frames(compiling: InFlightCompile, frame: FrameType, *, in_ful
     Args:
         compiling: a program that is not described again if that was done when it was traced.
         frame: the innermost frame of the stack.
-        in_full: describe the program too, and not only its arrays and the call site.
     """
     try:
         call = frames.read_call(frame)
@@ -148,7 +147,7 @@ def describe_from_frames(compiling: InFlightCompile, frame: FrameType, *, in_ful
     # Between here and the call of a jitted function all frames are JAX's.
     sites = sites_in(call.call.caller if isinstance(call.call, frames.JitCall) else frame)
     compiling.avals, compiling.eager, compiling.sites = call.avals, call.made_by_jax, sites
-    if not in_full or compiling.program is not None:
+    if compiling.program is not None:
         return
     try:
         compiling.program = describe(call, compiling.function, sites.user)

@@ -13,7 +13,6 @@ guard refuses a compile by raising into the user's call.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import logging
 import sys
@@ -41,7 +40,7 @@ from jitcount._observe.measuring import LazyMeasure, MeasureQueue
 from jitcount._observe.muting import is_muted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from types import FrameType
 
 _logger = logging.getLogger("jitcount")
@@ -132,8 +131,6 @@ class CompileListener:
         """Read only while a guard is open: JAX formats four lines a compile once anyone listens."""
 
         self._reads_log_lines = False
-        self._describes_programs = True
-        """False only inside `without_programs`."""
 
     def refresh_subscriptions(self, needs: Needs | None = None) -> None:
         """Subscribe to exactly what the open blocks need.
@@ -152,27 +149,6 @@ class CompileListener:
             self._lowerings_by_module.clear()
         if not needs.details:  # the last recorder has ended: measure what was postponed
             self._unmeasured.measure_all()
-
-    @contextlib.contextmanager
-    def without_programs(self) -> Iterator[None]:
-        """For benchmarks: in this block, count and time compiles, but describe no program."""
-        self._describes_programs = False
-        try:
-            yield
-        finally:
-            self._describes_programs = True
-
-    @contextlib.contextmanager
-    def paused(self) -> Iterator[None]:
-        """For benchmarks: in this block, JAX runs as it does without jitcount."""
-        events.unregister(self._handlers)
-        for lines in (*self._log_lines, self._disk_lines):
-            lines.subscribe(wanted=False)
-        self._reads_log_lines = False
-        try:
-            yield
-        finally:
-            self.refresh_subscriptions()
 
     # --- What JAX calls ---------------------------------------------------------------------------
 
@@ -244,13 +220,12 @@ class CompileListener:
         if failed:
             thread.traces.end(None)
             return
-        describes = self._describes_programs
         thread.traces.end(
             InFlightCompile(
                 function=function,
                 started_at=thread.traces.began_at,
                 trace_s=seconds,
-                program=program_traced_ahead_of_time(function, frame) if describes else None,
+                program=program_traced_ahead_of_time(function, frame),
                 profile=profile,
             )
         )
@@ -273,7 +248,7 @@ class CompileListener:
         compiling.module = lowered.module
         known = lowered.kept_avals is not None
         compiling.kept_avals = lowered.kept_avals if known else avals_in_line
-        describe_from_frames(compiling, frame, in_full=self._describes_programs)
+        describe_from_frames(compiling, frame)
         # A lowering ahead of time (its call has no avals yet) belongs to the user, who may modify
         # the module: it must not be measured late.
         compiling.is_small = lowered.is_small and compiling.avals is not None
@@ -345,7 +320,7 @@ class CompileListener:
         compiling.module = None  # its compile is found
         compiling.platform = executable.platform or UNKNOWN
         if compiling.avals is None:
-            describe_from_frames(compiling, frame, in_full=self._describes_programs)
+            describe_from_frames(compiling, frame)
         if compiling.avals is None:
             compiling.avals = executable.kept_avals or compiling.kept_avals or ()
         if compiling.sites is UNKNOWN_SITES:

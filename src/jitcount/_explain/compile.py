@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from collections import Counter
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from jitcount._loops.result import Loop
+    from jitcount._observe.in_flight import InFlightCompile
 
 
 class Compile(
@@ -143,29 +145,16 @@ def _cause_to_dict(cause: AnyCause) -> dict[str, str]:
     return facts | {"text": str(cause), "advice": cause.advice}
 
 
-class Counted(Protocol):
-    """What `count_compiles` counts: a compile, in flight or written out."""
-
-    @property
-    def function(self) -> str:
-        """The name of the compiled function."""
-
-    @property
-    def eager(self) -> bool:
-        """Whether no jit of the user's is compiled."""
-
-    @property
-    def from_disk(self) -> bool:
-        """Whether it came from the persistent cache."""
-
-
-def count_compiles(compiles: Iterable[Counted], *, with_eager: bool = True) -> dict[str, int]:
+def count_compiles(
+    compiles: Iterable[Compile | InFlightCompile], *, with_eager: bool = True
+) -> dict[str, int]:
     """How often XLA compiled each function, in the order of their first compiles.
 
     What came from the persistent cache is not counted.
     """
-    counts: dict[str, int] = {}
-    for compiled in compiles:
-        if not compiled.from_disk and (with_eager or not compiled.eager):
-            counts[compiled.function] = counts.get(compiled.function, 0) + 1
-    return counts
+    counts = Counter(
+        compiled.function
+        for compiled in compiles
+        if not compiled.from_disk and (with_eager or not compiled.eager)
+    )
+    return dict(counts)

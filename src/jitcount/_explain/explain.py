@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any
 
+from jitcount._explain.causes.cause import is_redaction_requested
 from jitcount._explain.causes.functions import (
     CachesCleared,
     FirstCall,
@@ -18,7 +19,6 @@ from jitcount._explain.causes.functions import (
 )
 from jitcount._explain.compile import Compile
 from jitcount._explain.diff import differences, distance
-from jitcount._explain.redact import is_redaction_requested
 from jitcount._observe.values import signature_of
 
 if TYPE_CHECKING:

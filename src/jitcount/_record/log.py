@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from jitcount._explain.causes.cause import is_redaction_requested
 from jitcount._explain.compile import count_compiles
-from jitcount._explain.redact import is_redaction_requested
 
 if TYPE_CHECKING:
     import os

@@ -9,14 +9,18 @@ import msgspec
 from jitcount._explain.causes.cause import Cause, Kind, Precedence, TextCause
 
 
-class StaticValue(TextCause, frozen=True, tag="static-argument/value"):
-    """A static argument has another value, or a field of it has."""
+class _StaticCause(TextCause, frozen=True):
+    """Something that is compiled in has changed; what it was are values of the user's."""
 
     kind: ClassVar = Kind.STATIC_ARGUMENT
     precedence: ClassVar = Precedence.STATIC
     holds_user_values: ClassVar = True
+
+
+class StaticValue(_StaticCause, frozen=True, tag="static-argument/value"):
+    """A static argument has another value, or a field of it has."""
+
     subject: ClassVar = "static argument {self.where}"
-    sentence: ClassVar = "static argument {self.where} went from {self.before} to {self.after}"
     is_number: bool = False
 
     @property
@@ -29,14 +33,10 @@ class StaticValue(TextCause, frozen=True, tag="static-argument/value"):
         return f"each value of {place} has a program of its own: keep to a few of them"
 
 
-class Identity(TextCause, frozen=True):
+class Identity(_StaticCause, frozen=True):
     """A static argument that is known by its identity: another one may look just the same."""
 
-    kind: ClassVar = Kind.STATIC_ARGUMENT
-    precedence: ClassVar = Precedence.STATIC
-    holds_user_values: ClassVar = True
     subject: ClassVar = "static argument {self.where}"
-    sentence: ClassVar = "static argument {self.where} went from {self.before} to {self.after}"
     sentence_if_alike: ClassVar = ""
     remedy_if_alike: ClassVar = ""
 
@@ -97,14 +97,10 @@ class StaticFunction(Identity, frozen=True, tag="static-argument/function"):
         return msgspec.structs.replace(hidden, before=self.before, after=self.after)
 
 
-class StaticField(TextCause, frozen=True, tag="static-argument/field"):
+class StaticField(_StaticCause, frozen=True, tag="static-argument/field"):
     """What a node of a pytree keeps beside its arrays: a field that is compiled in."""
 
-    kind: ClassVar = Kind.STATIC_ARGUMENT
-    precedence: ClassVar = Precedence.STATIC
-    holds_user_values: ClassVar = True
     subject: ClassVar = "{self.where}"
-    sentence: ClassVar = "{self.where} went from {self.before} to {self.after}"
     remedy: ClassVar = (
         "{self.where} is compiled in: keep it the same, or keep what changes in an array field of "
         "{self.type_name}"
@@ -112,12 +108,9 @@ class StaticField(TextCause, frozen=True, tag="static-argument/field"):
     type_name: str
 
 
-class StaticObject(TextCause, frozen=True, tag="static-argument/field-object"):
+class StaticObject(_StaticCause, frozen=True, tag="static-argument/field-object"):
     """A static field of a pytree's node that holds something that is known by its identity."""
 
-    kind: ClassVar = Kind.STATIC_ARGUMENT
-    precedence: ClassVar = Precedence.STATIC
-    holds_user_values: ClassVar = True
     sentence: ClassVar = "{self.where} is another object"
     remedy: ClassVar = (
         "make what {self.where} holds once, and give the same to every {self.type_name}"
@@ -125,14 +118,10 @@ class StaticObject(TextCause, frozen=True, tag="static-argument/field-object"):
     type_name: str
 
 
-class Parameter(TextCause, frozen=True, tag="static-argument/parameter"):
+class Parameter(_StaticCause, frozen=True, tag="static-argument/parameter"):
     """An operation outside of jit has something else compiled in."""
 
-    kind: ClassVar = Kind.STATIC_ARGUMENT
-    precedence: ClassVar = Precedence.STATIC
-    holds_user_values: ClassVar = True
     subject: ClassVar = "parameter {self.where}"
-    sentence: ClassVar = "parameter {self.where} went from {self.before} to {self.after}"
     remedy: ClassVar = "put the operation into a jitted function, or keep its {self.where} the same"
 
 

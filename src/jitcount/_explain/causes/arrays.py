@@ -76,7 +76,6 @@ class Dtype(TextCause, frozen=True, tag="dtype"):
     precedence: ClassVar = Precedence.ARRAY
     holds_user_values: ClassVar = False
     subject: ClassVar = "{self.where}"
-    sentence: ClassVar = "{self.where} went from {self.before} to {self.after}"
     remedy: ClassVar = "cast it before the call: {self.where}.astype('{self.before}')"
 
 
@@ -130,7 +129,6 @@ class OnDevice(TextCause, frozen=True, tag="device"):
     precedence: ClassVar = Precedence.ARRAY
     holds_user_values: ClassVar = False
     subject: ClassVar = "{self.where}"
-    sentence: ClassVar = "{self.where} went from {self.before} to {self.after}"
 
     @property
     def advice(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import os
 import re
 from typing import ClassVar, Self
 
@@ -10,6 +11,18 @@ import msgspec
 
 REDACTED = "<redacted>"
 """Stands in place of a value of the user's that is not to be shown."""
+
+
+def is_redaction_requested() -> bool:
+    """Whether `JITCOUNT_REDACT` in the environment is set, and not to a word for "no".
+
+    It holds for all that is written out, errors of guards too. Left out are the texts of static
+    arguments and static fields, the keys of dicts in them, the parameters of eager operations and
+    the compiler's options: see `Cause.redacted`. Names stay, and so do the places in arguments that
+    are not static.
+    """
+    return os.environ.get("JITCOUNT_REDACT", "").lower() not in {"", "0", "false", "no", "off"}
+
 
 # A key that is no number, with all that follows: it may hold brackets of its own.
 _KEY = re.compile(r"\[(?!\d+\]).*", re.DOTALL)
@@ -89,7 +102,10 @@ class Cause(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="
     """
 
     sentence: ClassVar[str] = ""
-    """The text of the cause, with its own fields in braces; `__str__` where that is not enough."""
+    """The text of the cause, with its own fields in braces; `__str__` where that is not enough.
+
+    Without one, it says what its `subject` went from, and to what.
+    """
 
     remedy: ClassVar[str] = ""
     """The text of its advice, with its own fields in braces."""
@@ -143,7 +159,8 @@ class Cause(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="
         return msgspec.structs.replace(self, where=where, **dict.fromkeys(texts, REDACTED))
 
     def __str__(self) -> str:
-        return self.sentence.format(self=self)
+        sentence = self.sentence or f"{self.subject} went from {{self.before}} to {{self.after}}"
+        return sentence.format(self=self)
 
 
 class TextCause(Cause, frozen=True):

@@ -9,12 +9,17 @@ from jitcount._explain.causes.cause import Kind, Precedence, TextCause
 NOT_GIVEN = "not given"
 
 
-class Keys(TextCause, frozen=True, tag="pytree/keys"):
-    """A dict with other keys, or a node of another library's with other children."""
+class _StructureCause(TextCause, frozen=True):
+    """The arguments, or a node among them, hold something else than before."""
 
     kind: ClassVar = Kind.PYTREE
     precedence: ClassVar = Precedence.STRUCTURE
     holds_user_values: ClassVar = False
+
+
+class Keys(_StructureCause, frozen=True, tag="pytree/keys"):
+    """A dict with other keys, or a node of another library's with other children."""
+
     gained: tuple[str, ...]
     lost: tuple[str, ...]
 
@@ -30,12 +35,9 @@ class Keys(TextCause, frozen=True, tag="pytree/keys"):
         return f"{self.where} {' and '.join(parts)}"
 
 
-class Length(TextCause, frozen=True, tag="pytree/length"):
+class Length(_StructureCause, frozen=True, tag="pytree/length"):
     """A list or tuple of another length."""
 
-    kind: ClassVar = Kind.PYTREE
-    precedence: ClassVar = Precedence.STRUCTURE
-    holds_user_values: ClassVar = False
     sentence: ClassVar = (
         "{self.where} went from a {self.container} of {self.lengths[0]} to one of {self.lengths[1]}"
     )
@@ -44,11 +46,9 @@ class Length(TextCause, frozen=True, tag="pytree/length"):
     lengths: tuple[int, int]
 
 
-class StaticPart(TextCause, frozen=True, tag="pytree/static"):
+class StaticPart(_StructureCause, frozen=True, tag="pytree/static"):
     """What a node keeps beside its arrays has changed, and no field of it can be named."""
 
-    kind: ClassVar = Kind.PYTREE
-    precedence: ClassVar = Precedence.STRUCTURE
     holds_user_values: ClassVar = True
     sentence: ClassVar = (
         "the static part of {self.where} changed: {self.before} became {self.after}"
@@ -60,12 +60,9 @@ class StaticPart(TextCause, frozen=True, tag="pytree/static"):
     type_name: str
 
 
-class Optional(TextCause, frozen=True, tag="pytree/optional"):
+class Optional(_StructureCause, frozen=True, tag="pytree/optional"):
     """An argument is given in one of the two calls only."""
 
-    kind: ClassVar = Kind.PYTREE
-    precedence: ClassVar = Precedence.STRUCTURE
-    holds_user_values: ClassVar = False
     remedy: ClassVar = "give {self.where} in every call, or in none"
 
     def __str__(self) -> str:
@@ -74,14 +71,10 @@ class Optional(TextCause, frozen=True, tag="pytree/optional"):
         return f"{self.where} was not given, and was before: {self.before}"
 
 
-class Container(TextCause, frozen=True, tag="pytree/container"):
+class Container(_StructureCause, frozen=True, tag="pytree/container"):
     """A place holds another type of container, or None in place of an array."""
 
-    kind: ClassVar = Kind.PYTREE
-    precedence: ClassVar = Precedence.STRUCTURE
-    holds_user_values: ClassVar = False
     subject: ClassVar = "{self.where}"
-    sentence: ClassVar = "{self.where} went from {self.before} to {self.after}"
 
     @property
     def advice(self) -> str:

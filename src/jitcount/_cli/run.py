@@ -121,7 +121,12 @@ def main(options: Options) -> int:
     """Refuse what cannot be run; else the exit code is the script's, or 1 past the limit."""
     try:
         _require_files(options.ledger, options.profile_trace)
-        _prepare_targets([*options.targets, *filter(None, [options.as_if])])
+        if targets := [*options.targets, *filter(None, [options.as_if])]:
+            from jitcount._targets.host import prefer_cpu
+            from jitcount._targets.installed import installed_targets
+
+            installed_targets(targets)
+            prefer_cpu()
     except (LedgerError, ValueError, ImportError) as error:  # of a file, or of a target
         raise UsageError(str(error)) from None
     try:
@@ -141,18 +146,6 @@ def _require_files(ledger: Path | None, trace: Path | None) -> None:
             raise LedgerError(
                 f"{trace}: is to hold the ledger, too; give --profile-trace another file"
             )
-
-
-def _prepare_targets(names: list[str]) -> None:
-    """Refuse targets whose compilers are not installed."""
-    if names:
-        from jitcount._targets.host import prefer_cpu
-        from jitcount._targets.installed import require_installed
-        from jitcount._targets.names import parse
-
-        for name in names:
-            require_installed(parse(name))
-        prefer_cpu()
 
 
 class _Run:

@@ -21,7 +21,7 @@ from jitcount._pytest.budget import Measured, RunBudget, budget_name
 from jitcount._pytest.counting import compiles_of, log_of
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Sequence
+    from collections.abc import Generator, Iterable
     from pathlib import Path
 
     from jitcount._show.parts import Part
@@ -49,7 +49,12 @@ class Run:
         named = config.getoption("jitcount_ledger")
         self._ledger = config.invocation_params.dir / named if named else None
         try:
-            _prepare_targets(config.getoption("jitcount_targets"))
+            if targets := config.getoption("jitcount_targets"):
+                from jitcount._targets.host import prefer_cpu  # noqa: PLC0415
+                from jitcount._targets.installed import installed_targets  # noqa: PLC0415
+
+                installed_targets(targets)
+                prefer_cpu()
             if self._ledger is not None:
                 self._require_usable(self._ledger, budget_name(config))
             self.budget = RunBudget(config)
@@ -154,18 +159,6 @@ class Run:
         every = [compiled for found in self._found.values() for compiled in found]
         again = duplicate_compiles(every, are_cleared=self._are_cleared)
         return [*costliest(self._found, most), *again]
-
-
-def _prepare_targets(names: Sequence[str]) -> None:
-    """Refuse targets whose compilers are not installed."""
-    if names:
-        from jitcount._targets.host import prefer_cpu  # noqa: PLC0415
-        from jitcount._targets.installed import require_installed  # noqa: PLC0415
-        from jitcount._targets.names import parse  # noqa: PLC0415
-
-        for name in names:
-            require_installed(parse(name))
-        prefer_cpu()
 
 
 def _show(

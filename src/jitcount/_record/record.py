@@ -149,13 +149,9 @@ def _known(names: Sequence[str]) -> tuple[Target, ...]:
         raise TypeError(f"targets is a sequence of names: [{names!r}]")
     if not names:
         return ()
-    from jitcount._targets.installed import require_installed  # noqa: PLC0415 (for some only)
-    from jitcount._targets.names import parse  # noqa: PLC0415
+    from jitcount._targets.installed import installed_targets  # noqa: PLC0415 (for some only)
 
-    found = tuple(parse(name) for name in dict.fromkeys(names))
-    for target in found:
-        require_installed(target)
-    return found
+    return installed_targets(names)
 
 
 class _Block(NamedTuple):

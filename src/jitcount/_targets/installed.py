@@ -8,8 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jitcount._targets.chips import CHIPS
+from jitcount._targets.names import parse
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from jitcount._targets.chips.chip import Tool
     from jitcount._targets.names import Target
 
@@ -35,6 +38,19 @@ def require_installed(target: Target) -> None:
         raise MissingCompilerError(
             f"{target.name} needs {plugin.compiler}, which is not installed: {plugin.command}"
         )
+
+
+def installed_targets(names: Iterable[str]) -> tuple[Target, ...]:
+    """The targets of these names, each once, if they can be compiled for.
+
+    Raises:
+        ValueError: there is no such target.
+        MissingCompilerError: a target's compiler is not installed.
+    """
+    found = tuple(parse(name) for name in dict.fromkeys(names))
+    for target in found:
+        require_installed(target)
+    return found
 
 
 def folder_from_pip(tool: Tool) -> Path | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copyreg
 import functools
 import inspect
 import itertools
@@ -19,7 +20,6 @@ from jitcount._text import encode_safely, escape_control_chars
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from types import TracebackType
 
     from jitcount._explain.causes import Cause
     from jitcount._explain.compile import Compile
@@ -54,11 +54,7 @@ class RecompileError(RuntimeError):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """For copies, and for the way out of another process: without `__init__`."""
-        return _made_again, (type(self), self.args), self.__dict__
-
-
-def _made_again(kind: type[RecompileError], args: tuple[Any, ...]) -> RecompileError:
-    return kind.__new__(kind, *args)
+        return copyreg.__newobj__, (type(self), *self.args), self.__dict__  # type: ignore[attr-defined]
 
 
 class max_compiles:  # noqa: N801 (reads as a verb, like `record`)
@@ -102,12 +98,7 @@ class max_compiles:  # noqa: N801 (reads as a verb, like `record`)
         self._blocks.add(guarding)
         guarding.enter_context(registry.guarding(_Block(self._rule)))
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self._blocks.take().close()
 
     def __call__(self, body: Body) -> Body:
@@ -124,8 +115,8 @@ class max_compiles:  # noqa: N801 (reads as a verb, like `record`)
         return cast("Body", guarded)
 
     @contextlib.contextmanager
-    def _run(self) -> Iterator[_Run]:
-        run = _Run(self._rule)
+    def _run(self) -> Iterator[Run]:
+        run = Run(self._rule)
         with registry.guarding(run):
             yield run
 
@@ -200,7 +191,7 @@ _inside_of: ContextVar[tuple[int, ...]] = ContextVar("jitcount_inside_of", defau
 _run_numbers = itertools.count(1)
 
 
-class _Run(_Block):
+class Run(_Block):
     """A guarded run of a generator or coroutine; each of its steps is made inside `with run:`."""
 
     def __init__(self, rule: _Rule) -> None:
@@ -230,9 +221,7 @@ class _Run(_Block):
     def _concerns(self, compiling: InFlightCompile) -> bool:
         is_inside = self._is_in_a_step or self._number in _inside_of.get()
         if self._is_waiting and threading.get_ident() != self._thread:
-            is_inside = (
-                True  # a thread of a pool (`run_in_executor`) does not know who it works for
-            )
+            is_inside = True  # a thread of a pool (`run_in_executor`) knows not who it works for
         return is_inside and super()._concerns(compiling)
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
 import threading
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from jitcount._record.log import CompileLog
 from jitcount._record.open_blocks import OpenBlocks
@@ -81,7 +82,7 @@ class record:  # noqa: N801 (reads as a verb where it is used, like `open`)
         self._redact = redact
         self._profile = profile
         self._on_compile = on_compile
-        self._open: OpenBlocks[_Block] = OpenBlocks()
+        self._open: OpenBlocks[contextlib.ExitStack] = OpenBlocks()
 
     def __enter__(self) -> CompileLog:
         if self._profile:
@@ -92,8 +93,9 @@ class record:  # noqa: N801 (reads as a verb where it is used, like `open`)
         if self._on_compile is not None:
             listener = OnCompileCallback(log, self._on_compile)
         recording = contextlib.ExitStack()
-        self._open.add(_Block(recording, session))
+        self._open.add(recording)
         if session is not None:
+            recording.push(functools.partial(self._end_session, session))
             recording.enter_context(registry.consuming_programs(session.add_program))
         if self._profile:  # before a compile is reported that it could miss
             recording.enter_context(registry.profiling())
@@ -119,10 +121,13 @@ class record:  # noqa: N801 (reads as a verb where it is used, like `open`)
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        block = self._open.take()
-        block.recording.close()
-        session = block.session
-        if session is None or session.is_forked():
+        self._open.take().__exit__(kind, error, traceback)
+
+    def _end_session(
+        self, session: Session, _kind: object, error: BaseException | None, _traceback: object
+    ) -> None:
+        """Wait for the targets' compilers, unless the user interrupted the block."""
+        if session.is_forked():
             return
         if isinstance(error, KeyboardInterrupt):
             session.stop()
@@ -152,13 +157,6 @@ def _known(names: Sequence[str]) -> tuple[Target, ...]:
     from jitcount._targets.installed import installed_targets  # noqa: PLC0415 (for some only)
 
     return installed_targets(names)
-
-
-class _Block(NamedTuple):
-    """What one with-statement has open."""
-
-    recording: contextlib.ExitStack
-    session: Session | None
 
 
 class _ThreadState(threading.local):

@@ -11,24 +11,15 @@ import functools
 import inspect
 import sys
 import types
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
 
-    BeginRun = Callable[[], AbstractContextManager["Run"]]
+    from jitcount._record.guard import Run
 
-
-class Run(Protocol):
-    """A guarded run of a function; each of its steps is made inside ``with run:``."""
-
-    def __enter__(self) -> object: ...
-
-    def __exit__(self, *error: object) -> None: ...
-
-    def waiting(self) -> AbstractContextManager[object]:
-        """A block in which the function may wait for others between its steps."""
+    BeginRun = Callable[[], AbstractContextManager[Run]]
 
 
 class _Steps:

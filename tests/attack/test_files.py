@@ -121,6 +121,6 @@ def is_read(path: Path) -> bool:
         assert all(count > 0 for count in budget.surplus(test, found).values())
         assert all(count > 0 for count in budget.unused(test, found).values())
         if budget.sizes is not None:
-            grown = budget.sizes.grown(test, found).values()
-            assert all(before < now for before, now in grown)
+            changed = budget.sizes.changed(test, found).values()
+            assert all(before != now for before, now in changed)
     return True

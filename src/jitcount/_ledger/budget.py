@@ -8,6 +8,7 @@ What only reads a budget needs neither JAX nor NumPy.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import msgspec
@@ -45,25 +46,17 @@ class Sizes(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     platform: str
     tests: dict[str, Operations]
 
-    def grown(self, test: str, found: Mapping[str, int]) -> dict[str, tuple[int, int]]:
-        """The functions of a test whose program is larger now: what it had, and what it has.
+    def changed(self, test: str, found: Mapping[str, int]) -> dict[str, tuple[int, int]]:
+        """The functions of a test whose program has another size: what it had, and what it has.
 
-        >>> Sizes(platform="cpu", tests={"test": {"step": 3}}).grown("test", {"step": 5, "new": 1})
+        >>> sizes = Sizes(platform="cpu", tests={"test": {"step": 3}})
+        >>> sizes.changed("test", {"step": 5, "new": 1})
         {'step': (3, 5)}
         """
-        return {
-            name: (before, now) for name, before, now in self._both(test, found) if now > before
-        }
-
-    def shrunk(self, test: str, found: Mapping[str, int]) -> dict[str, tuple[int, int]]:
-        """The functions of a test whose program is smaller now: what it had, and what it has."""
-        return {
-            name: (before, now) for name, before, now in self._both(test, found) if now < before
-        }
-
-    def _both(self, test: str, found: Mapping[str, int]) -> list[tuple[str, int, int]]:
         held = self.tests.get(test, {})
-        return [(name, held[name], now) for name, now in found.items() if name in held]
+        return {
+            name: (held[name], now) for name, now in found.items() if held.get(name, now) != now
+        }
 
 
 class Budget(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -90,15 +83,11 @@ class Budget(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
         >>> budget.surplus("test_step", {"step": 3, "f": 1})
         {'step': 2, 'f': 1}
         """
-        allowed = self.tests.get(test, {})
-        over = {name: count - allowed.get(name, 0) for name, count in found.items()}
-        return {name: count for name, count in over.items() if count > 0}
+        return dict(Counter(found) - Counter(self.tests.get(test, {})))
 
     def unused(self, test: str, found: Counts) -> Counts:
         """What a test compiled less often than it may."""
-        allowed = self.tests.get(test, {})
-        under = {name: count - found.get(name, 0) for name, count in allowed.items()}
-        return {name: count for name, count in under.items() if count > 0}
+        return dict(Counter(self.tests.get(test, {})) - Counter(found))
 
 
 def read_budget(path: Path) -> Budget:

@@ -108,10 +108,8 @@ def read_whole(
 
 def exists(path: Path) -> bool:
     """Whether anything is at a path."""
-    try:
+    with _refusing(path, "read"):  # a name that is too long, a folder that is closed
         return path.exists()
-    except (OSError, ValueError) as error:  # a name that is too long, a folder that is closed
-        raise LedgerError(f"{path}: cannot be read: {why(error)}") from None
 
 
 def require_kind(path: Path, kind: str) -> None:
@@ -120,7 +118,7 @@ def require_kind(path: Path, kind: str) -> None:
 
 
 def _read(path: Path, kind: str) -> bytes:
-    try:
+    with _refusing(path, "read"):
         found = path.stat()
         if stat.S_ISDIR(found.st_mode):
             raise LedgerError(f"{path}: is a folder")
@@ -130,8 +128,6 @@ def _read(path: Path, kind: str) -> bytes:
             size = f"{found.st_size / 2**30:.1f} GiB"
             raise LedgerError(f"{path}: is too large to be a {kind}: {size}")
         return path.read_bytes()
-    except (OSError, ValueError) as error:
-        raise LedgerError(f"{path}: cannot be read: {why(error)}") from None
 
 
 def _header(path: Path, content: bytes, kind: str) -> _Header:
@@ -146,9 +142,14 @@ def _header(path: Path, content: bytes, kind: str) -> _Header:
     return header
 
 
-def why(error: Exception) -> str:
-    """What the system says of an error, in one line, without its number and the path."""
-    return getattr(error, "strerror", None) or one_line(str(error))
+@contextlib.contextmanager
+def _refusing(path: Path, done: str) -> Iterator[None]:
+    """Raise what the system says of a file as a `LedgerError`: in one line, without its number."""
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or one_line(str(error))
+        raise LedgerError(f"{path}: cannot be {done}: {why}") from None
 
 
 # --- Writing --------------------------------------------------------------------------------------
@@ -168,12 +169,10 @@ def write_whole(path: Path, content: bytes, *, is_private: bool = False) -> None
     Raises:
         LedgerError: it cannot be written.
     """
-    try:
+    with _refusing(path, "written"):
         target = target_of(path)
         target.parent.mkdir(parents=True, exist_ok=True)
         _replace(target, content, 0o600 if is_private else 0o666)
-    except (OSError, ValueError) as error:
-        raise LedgerError(f"{path}: cannot be written: {why(error)}") from None
 
 
 def require_replaceable(path: Path, kind: str) -> None:
@@ -181,12 +180,10 @@ def require_replaceable(path: Path, kind: str) -> None:
 
     Called before a long run, so that it does not end in vain.
     """
-    try:
+    with _refusing(path, "written"):
         target = target_of(path)
         _require_writable(target)
         is_replaced = target.exists()
-    except (OSError, ValueError) as error:
-        raise LedgerError(f"{path}: cannot be written: {why(error)}") from None
     if is_replaced:
         try:
             require_kind(path, kind)
@@ -262,12 +259,10 @@ def one_at_a_time(path: Path) -> Iterator[None]:
     The lock leaves nothing behind, and ends with its process, however that ends. On a file system
     without locks nothing is locked.
     """
-    try:
+    with _refusing(path, "written"):
         target = target_of(path)
         target.parent.mkdir(parents=True, exist_ok=True)
         handle = _opened_for_lock(target)
-    except (OSError, ValueError) as error:
-        raise LedgerError(f"{path}: cannot be written: {why(error)}") from None
     try:
         _lock(path, handle)
         yield

@@ -114,7 +114,8 @@ class RunBudget:
         if over := self._budget.surplus(item.nodeid, found.counts):
             self._fail_over(self._budget, item, log, found.counts, over)
         sizes = self._sizes_for(found)
-        if sizes is not None and (grown := sizes.grown(item.nodeid, found.operations)):
+        changed = {} if sizes is None else sizes.changed(item.nodeid, found.operations)
+        if grown := {name: (was, now) for name, (was, now) in changed.items() if now > was}:
             from jitcount._pytest.checks import fail_grown  # noqa: PLC0415 (loaded: a test is held)
 
             every = largest(log.compiles, with_eager=self._with_eager)
@@ -191,8 +192,12 @@ class RunBudget:
         reasons: dict[str, int] = {}
         for test, found in self._of(passed).items():
             if (sizes := self._sizes_for(found)) is not None:
-                shrunk = sizes.shrunk(test, found.operations).items()
-                lines += [f"{test}: {change_text(name, *change)}" for name, change in shrunk]
+                changed = sizes.changed(test, found.operations).items()
+                lines += [
+                    f"{test}: {change_text(name, was, now)}"
+                    for name, (was, now) in changed
+                    if now < was
+                ]
                 new = found.operations.keys() - sizes.tests.get(test, {}).keys()
                 lines += [f"{test}: {name} is not in the budget" for name in sorted(new)]
             elif found.platform:

@@ -12,7 +12,7 @@ import sysconfig
 import weakref
 from collections.abc import Callable, Sequence
 from types import FrameType
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import msgspec
@@ -21,9 +21,10 @@ from msgspec.structs import replace
 from jitcount._jax.jaxprs import Source, is_small, source_of
 from jitcount._jax.origin import JAX_DIRECTORIES, is_made_by_jax, is_module_of_jax
 from jitcount._jax.transforms import (
+    BACKWARD_PASS,
     TRANSFORMS,
+    is_in_backward_pass,
     transform_in,
-    transform_of_primitive,
     transformed_over,
 )
 
@@ -138,7 +139,8 @@ def read_call(frame: FrameType | None) -> Call:
     primitive = _applied_primitive(found["cache_miss"])
     if primitive is None:
         return replace(seen, made_by_jax=True)
-    transform = transform or transform_of_primitive(found["cache_miss"])
+    if not transform and is_in_backward_pass(found["cache_miss"]):
+        transform = BACKWARD_PASS
     return replace(seen, made_by_jax=True, call=primitive, transform=transform)
 
 
@@ -246,28 +248,17 @@ def _jit_call(frame: FrameType) -> JitCall | None:
         return None
     caller = frame.f_back
     while caller is not None and is_module_of_jax(caller.f_globals.get("__name__", "")):
-        if caller.f_code.co_name == "wrapped" and (mapped := _pmapped(caller)) is not None:
-            fun, args, kwargs, static, pmap_options = mapped
-            return JitCall(fun, args, kwargs, info, caller.f_back, static, pmap_options)
+        if caller.f_code.co_name == "wrapped" and (mapped := _pmapped(caller, info)) is not None:
+            return mapped
         caller = caller.f_back
     return JitCall(local["fun"], tuple(local["args"]), dict(local["kwargs"]), info, caller)
-
-
-class _Pmapped(NamedTuple):
-    """A call of what `jax.pmap` returned."""
-
-    fun: Any
-    args: tuple[Any, ...]
-    kwargs: dict[str, Any]
-    static: tuple[int, ...]
-    options: tuple[tuple[str, Any], ...]
 
 
 # How `jax.pmap` calls its options, and how its wrapper does.
 _PMAP_OPTIONS = {"axis_name": "axis_name", "in_axes": "in_axes", "out_axes": "out_axes_flat"}
 
 
-def _pmapped(frame: FrameType) -> _Pmapped | None:
+def _pmapped(frame: FrameType, info: Any) -> JitCall | None:
     """The user's call behind a jit that `jax.pmap` has made; without it the names are JAX's own."""
     local = frame.f_locals
     infer = local.get("infer_params")
@@ -279,7 +270,8 @@ def _pmapped(frame: FrameType) -> _Pmapped | None:
         static = tuple(closed_over["static_broadcasted_tuple"].cell_contents)
         cells = {name: closed_over.get(inner) for name, inner in _PMAP_OPTIONS.items()}
         options = tuple((name, cell.cell_contents) for name, cell in cells.items() if cell)
-        return _Pmapped(fun, tuple(local["args"]), dict(local["kwargs"]), static, options)
+        args, kwargs = tuple(local["args"]), dict(local["kwargs"])
+        return JitCall(fun, args, kwargs, info, frame.f_back, static, options)
     except (AttributeError, KeyError, TypeError, ValueError):
         return None
 

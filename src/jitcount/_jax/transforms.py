@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from types import FrameType
 
-_BACKWARD_PASS = "backward pass"  # noqa: S105 (no password)
+BACKWARD_PASS = "backward pass"  # noqa: S105 (no password)
 
 # A function of JAX's, and the transformation that it stands for. `jax.checkpoint` runs a jaxpr, and
 # so does the function that `jax.linearize` returns: the jits in it are called without wrappers.
@@ -27,10 +27,10 @@ TRANSFORMS = {
     "_pjit_partial_eval": "grad",
     "remat_partial_eval": "grad",
     "_lift_linearized": "linearize",
-    "_pjit_transpose": _BACKWARD_PASS,
-    "_pjit_transpose_fancy": _BACKWARD_PASS,
-    "backward_pass": _BACKWARD_PASS,
-    "backward_pass3": _BACKWARD_PASS,
+    "_pjit_transpose": BACKWARD_PASS,
+    "_pjit_transpose_fancy": BACKWARD_PASS,
+    "backward_pass": BACKWARD_PASS,
+    "backward_pass3": BACKWARD_PASS,
     "eval_jaxpr": "eval_jaxpr",
 }
 
@@ -60,12 +60,7 @@ def transformed_over(found: Mapping[str, FrameType]) -> tuple[int | None, ...]:
 def is_in_backward_pass(frame: FrameType | None) -> bool:
     """Whether a backward pass calls what stands in `frame`, with no code of the user's between."""
     while frame is not None and frame.f_code.co_filename.startswith(JAX_DIRECTORIES):
-        if TRANSFORMS.get(frame.f_code.co_name) == _BACKWARD_PASS:
+        if TRANSFORMS.get(frame.f_code.co_name) == BACKWARD_PASS:
             return True
         frame = frame.f_back
     return False
-
-
-def transform_of_primitive(miss: FrameType) -> str:
-    """The transformation of an operation outside of any jit: a backward pass has its own."""
-    return _BACKWARD_PASS if is_in_backward_pass(miss) else ""

@@ -8,12 +8,14 @@ import re
 import sys
 import sysconfig
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from jitcount._jax.origin import JAX_DIRECTORIES
 
 if TYPE_CHECKING:
-    from types import CodeType
+    from types import FrameType
+
+    from jitcount._jax.jaxprs import TracedFrame
 
 # Our own frames between the user and JAX. The suite's cases stand for users.
 _PACKAGE = str(Path(__file__).parents[1]) + os.sep
@@ -66,24 +68,13 @@ class Sites(NamedTuple):
 UNKNOWN_SITES = Sites()
 
 
-class Frame(Protocol):
-    """A frame of a stack: Python's own, or one that JAX has kept of a trace."""
-
-    @property
-    def f_code(self) -> CodeType: ...
-    @property
-    def f_lineno(self) -> int: ...
-    @property
-    def f_back(self) -> Self | None: ...
-
-
-def sites_in(frame: Frame | None) -> Sites:
+def sites_in(frame: FrameType | TracedFrame | None) -> Sites:
     """Name the innermost line of the user's, and the innermost one of a library inside of it.
 
     The user's is what is neither JAX's, nor the standard library's, nor installed. In a script
     that has only installed code (a console script), it is the innermost line outside of JAX.
     """
-    library: Frame | None = None
+    library: FrameType | TracedFrame | None = None
     while frame is not None:
         owner = owner_of(frame.f_code.co_filename)
         if owner == "user":
@@ -102,18 +93,15 @@ def owner_of(filename: str) -> str:
         # An interpreter's prompt and exec'd text are the user's; <frozen ...> and generated
         # wrappers are not.
         return "user" if filename.startswith(_TYPED) else "passed over"
-    if filename.startswith(JAX_DIRECTORIES) or _is_ours(filename):
+    is_ours = filename.startswith(_PACKAGE) and not filename.startswith(_CASES)
+    if is_ours or filename.startswith(JAX_DIRECTORIES):
         return "passed over"
     if is_installed(filename):
         return "library"
     return "passed over" if filename.startswith(_STANDARD_LIBRARY) else "user"
 
 
-def _is_ours(filename: str) -> bool:
-    return filename.startswith(_PACKAGE) and not filename.startswith(_CASES)
-
-
-def _describe(frame: Frame) -> CallSite:
+def _describe(frame: FrameType | TracedFrame) -> CallSite:
     code = frame.f_code
     return site_at(code.co_filename, frame.f_lineno, code.co_qualname)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import operator
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from jitcount._jax import options, settings
 from jitcount._observe.statics import equal_token
@@ -38,10 +38,8 @@ class TokenisedDict:
         return self._hash
 
 
-class Options(TokenisedDict):
-    """The options of a `jax.jit`."""
-
-    __slots__ = ()
+Options: TypeAlias = TokenisedDict
+"""The options of a `jax.jit`."""
 
 
 class Settings(TokenisedDict):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import jax
 import msgspec
@@ -57,7 +57,9 @@ def walk(value: Any, where: str, found: Found, describe: Callable[[Any], object]
         found[where] = describe(value)
     elif kind is dict:
         items = _sorted(value)
-        names = tuple([f"[{key!r}]" if type(key) is str else _key_text(key) for key, _ in items])
+        names = tuple(
+            [f"[{key!r}]" if type(key) is str else f"[{text_of(key)}]" for key, _ in items]
+        )
         found[where] = Node("dict", names)
         for name, (_, child) in zip(names, items, strict=True):
             if id(type(child)) in _leaf_types:  # nearly all of a large tree: no call for each
@@ -90,21 +92,15 @@ def _walk_registered(
         walk(child, where + key, found, describe)
 
 
-class _Children(NamedTuple):
-    """What is in a node; no list for a leaf."""
-
-    children: list[tuple[str, Any]] | None
-    static: Static | None = None
-
-
-def _children(value: Any) -> _Children:
+def _children(value: Any) -> tuple[list[tuple[str, Any]] | None, Static | None]:
+    """What is in a node, and what it keeps beside that; no list for a leaf."""
     # JAX's registry decides: a NamedTuple, too, may be registered as something else. Here code of
     # the user's is run, which JAX itself has just run several times: `tree_flatten`.
     found, structure = jax.tree_util.tree_flatten_with_path(value, is_leaf=lambda v: v is not value)
     if len(found) == 1 and not found[0][0]:
-        return _Children(None)
+        return None, None
     children = [(_key(path, child, value), child) for path, child in found]
-    return _Children(children, _static_part(value, aux_data(structure), children))
+    return children, _static_part(value, aux_data(structure), children)
 
 
 def _key(path: Any, child: Any, value: Any) -> str:
@@ -144,10 +140,6 @@ class _Fields:
 
     def __init__(self, fields: dict[str, Any]) -> None:
         self.__dict__.update(fields)
-
-
-def _key_text(key: Any) -> str:
-    return f"[{text_of(key)}]"
 
 
 def _sorted(container: dict[Any, Any]) -> list[tuple[Any, Any]]:

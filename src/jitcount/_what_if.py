@@ -24,7 +24,7 @@ from jitcount._jax.jaxprs import count
 from jitcount._jax.lowering import lowered_bytes
 from jitcount._loops.find import outermost
 from jitcount._loops.result import AsScan, Measured
-from jitcount._loops.to_scan import NotAScanError, as_function, shapes_of, to_scan, with_stacks
+from jitcount._loops.to_scan import NotAScanError, to_scan, with_stacks
 from jitcount._numerics.error_bounds import gamma
 from jitcount._observe.muting import muted
 from jitcount._profile.result import Profile
@@ -34,12 +34,12 @@ from jitcount._targets.names import parse
 from jitcount._targets.protocol import MeasureModule
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from jitcount._explain.compile import Compile
     from jitcount._loops.find import FoundLoop
     from jitcount._loops.result import Loop
-    from jitcount._loops.to_scan import Held
+    from jitcount._loops.to_scan import Held, ProgramVariant
     from jitcount._profile.loops import Kept
     from jitcount._targets.names import Target
 
@@ -75,7 +75,15 @@ def measure_loops(programs: Sequence[Kept], targets: Sequence[str], found: Scans
     total = sum(len(_steps_of(program)) for program in programs)
     try:
         with progress("as jax.lax.scan", total) as on_measured:
-            measuring.measure(programs, found, on_measured)
+            for program in programs:
+                every = tuple(loop for loop, _ in program.loops)
+                for loop, places in _steps_of(program):
+                    if loop is None and every not in found.together:
+                        found.together[every] = measuring.as_scan(program, places, len(every))
+                    elif loop is not None and loop not in found.by_loop:
+                        as_scan = measuring.as_scan(program, places, 1)
+                        found.by_loop[loop] = msgspec.structs.replace(loop, as_scan=as_scan)
+                    on_measured(str(loop.call_site if loop is not None else "all loops"))
     finally:
         measuring.compilers.close()
 
@@ -108,27 +116,8 @@ class _Measuring:
         self._targets = {target.name: target for target in (_HERE, *targets)}.values()
         self.compilers = compilers
 
-    def measure(
-        self, programs: Sequence[Kept], found: Scans, on_measured: Callable[[str], None]
-    ) -> None:
-        """Measure some programs.
-
-        Args:
-            programs: those that were kept.
-            found: gets the figures.
-            on_measured: called with what has been measured.
-        """
-        for program in programs:
-            every = tuple(loop for loop, _ in program.loops)
-            for loop, places in _steps_of(program):
-                if loop is None and every not in found.together:
-                    found.together[every] = self._as_scan(program, places, len(every))
-                elif loop is not None and loop not in found.by_loop:
-                    as_scan = self._as_scan(program, places, 1)
-                    found.by_loop[loop] = msgspec.structs.replace(loop, as_scan=as_scan)
-                on_measured(str(loop.call_site if loop is not None else "all loops"))
-
-    def _as_scan(self, program: Kept, places: list[FoundLoop], loops: int) -> AsScan:
+    def as_scan(self, program: Kept, places: list[FoundLoop], loops: int) -> AsScan:
+        """Measure a program with so many of its loops, which are at these places, as scans."""
         if program.reason:
             return AsScan(reason=program.reason, loops=loops)
         try:
@@ -142,12 +131,8 @@ class _Measuring:
         return msgspec.structs.replace(found, loops=loops)
 
     def _compared(self, jaxpr: Any, places: list[FoundLoop]) -> AsScan:
-        given, stacks = shapes_of(jaxpr), with_stacks(jaxpr, places)
-        variants = [_Variant(as_function(jaxpr), given), _Variant(to_scan(jaxpr, places), given)]
-        if stacks is not None:
-            variants.append(
-                _Variant(stacks.function, stacks.given, stacks.arguments, stacks.results)
-            )
+        stacks = with_stacks(jaxpr, places)
+        variants = [to_scan(jaxpr, ()), to_scan(jaxpr, places), *([stacks] if stacks else [])]
         measured, values = [], ""
         for target in self._targets:
             platform = target.platform
@@ -194,20 +179,7 @@ class _Measuring:
         return least, results
 
 
-@dataclass(frozen=True, slots=True)
-class _Variant:
-    """One of the programs that are compared."""
-
-    function: Callable[..., Any]
-    given: list[jax.ShapeDtypeStruct]
-    arguments: Held | None = None
-    """Which of the program's own arguments each one holds; None where they are the same."""
-
-    results: Held | None = None
-    """Which of the program's own results each one holds; None where they are the same."""
-
-
-def _task(target: Target, jaxpr: Any, variant: _Variant) -> MeasureModule:
+def _task(target: Target, jaxpr: Any, variant: ProgramVariant) -> MeasureModule:
     results = len(jaxpr.out_avals) if variant.results is None else len(variant.results)
     stacked = variant.arguments
     return MeasureModule(
@@ -218,7 +190,7 @@ def _task(target: Target, jaxpr: Any, variant: _Variant) -> MeasureModule:
     )
 
 
-def _values(variants: Sequence[_Variant], results: Sequence[bytes], operations: int) -> str:
+def _values(variants: Sequence[ProgramVariant], results: Sequence[bytes], operations: int) -> str:
     """How the results compare, all with the first program's; empty where one differs."""
     first, *others = map(read_results, results)
     found = [

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from jitcount._loops.find import by_line, find_loops, outermost
-from jitcount._loops.to_scan import NotAScanError, as_function, to_scan, with_stacks
+from jitcount._loops.to_scan import NotAScanError, to_scan, with_stacks
 from tests._loops import test_find
 from tests._loops.random_programs import arguments, random_program, transformed
 
@@ -25,9 +25,9 @@ def each_as_scan(f: Callable[..., Any], *given: Any) -> Iterator[tuple[list[Any]
     """For each loop of a program, what it computes as it is and with that loop as a scan."""
     jaxpr = jax.jit(f).trace(*given).jaxpr
     leaves = jax.tree.leaves(given)
-    before = jax.jit(as_function(jaxpr))(*leaves)
+    before = jax.jit(to_scan(jaxpr, ()).function)(*leaves)
     for _, places in by_line(find_loops(jaxpr)):
-        as_scan = jax.jit(to_scan(jaxpr, places))
+        as_scan = jax.jit(to_scan(jaxpr, places).function)
         text = str(as_scan.trace(*leaves).jaxpr)
         assert "scan[" in text
         assert text != str(jaxpr)
@@ -91,11 +91,13 @@ def all_as_scans_and_stacked(
         return None, [], []
     arguments = [
         np.stack([leaves[number] for number in held]) if len(held) > 1 else leaves[held[0]]
-        for held in stacks.arguments
+        for held in stacks.arguments or ()
     ]
-    before = jax.jit(as_function(jaxpr))(*leaves)
+    before = jax.jit(to_scan(jaxpr, ()).function)(*leaves)
     after: dict[int, Any] = {}
-    for held, result in zip(stacks.results, jax.jit(stacks.function)(*arguments), strict=True):
+    for held, result in zip(
+        stacks.results or (), jax.jit(stacks.function)(*arguments), strict=True
+    ):
         after.update(zip(held, result if len(held) > 1 else [result], strict=True))
     return stacks, before, [after[number] for number in range(len(before))]
 

@@ -22,16 +22,30 @@ if TYPE_CHECKING:
     from jitcount._loops.find import FoundLoop
     from jitcount._loops.iteration import Iteration
 
-__all__ = ["NotAScanError", "StackedProgram", "as_function", "shapes_of", "to_scan", "with_stacks"]
+__all__ = ["Held", "NotAScanError", "ProgramVariant", "to_scan", "with_stacks"]
 
 
-def as_function(closed_jaxpr: Any) -> Callable[..., Any]:
-    """A program as a function, with its loops as they are."""
-    return to_scan(closed_jaxpr, ())
+Held = list[tuple[int, ...]]
+"""For each argument or result, which of the original program's it holds: one, or some stacked."""
 
 
-def to_scan(closed_jaxpr: Any, loops: Sequence[FoundLoop]) -> Callable[..., Any]:
-    """A program as a function, with these loops as scans.
+@dataclass(frozen=True, slots=True)
+class ProgramVariant:
+    """A program that computes what another one does, as a function."""
+
+    function: Callable[..., Any]
+    given: list[jax.ShapeDtypeStruct]
+    """The shapes of its arguments."""
+
+    arguments: Held | None = None
+    """Which of the program's own arguments each one holds; None where they are the same."""
+
+    results: Held | None = None
+    """Which of the program's own results each one holds; None where they are the same."""
+
+
+def to_scan(closed_jaxpr: Any, loops: Sequence[FoundLoop]) -> ProgramVariant:
+    """A program with these loops as scans; without any, it is as it was.
 
     Raises:
         NotAScanError: one of the loops cannot be made into a scan; the text says why.
@@ -42,10 +56,10 @@ def to_scan(closed_jaxpr: Any, loops: Sequence[FoundLoop]) -> Callable[..., Any]
         made = interpreter.run(closed_jaxpr.jaxpr, closed_jaxpr.consts, inputs)
         return list(map(_plain, made))
 
-    return program
+    return ProgramVariant(program, _shapes_of(closed_jaxpr))
 
 
-def shapes_of(closed_jaxpr: Any) -> list[jax.ShapeDtypeStruct]:
+def _shapes_of(closed_jaxpr: Any) -> list[jax.ShapeDtypeStruct]:
     """The shapes of a program's arguments."""
     return [jax.ShapeDtypeStruct(aval.shape, aval.dtype) for aval in closed_jaxpr.in_avals]
 
@@ -256,29 +270,13 @@ def _rows_of(stack: Any, low: int, count: int) -> Any:
 # (their gradients).
 
 
-Held = list[tuple[int, ...]]
-"""For each argument or result, which of the original program's it holds: one, or some stacked."""
-
-
-@dataclass(frozen=True, slots=True)
-class StackedProgram:
-    """A program some of whose arguments and results are several of the original's, stacked."""
-
-    function: Callable[..., Any]
-    given: list[jax.ShapeDtypeStruct]
-    """The shapes of its arguments."""
-
-    arguments: Held
-    results: Held
-
-
-def with_stacks(closed_jaxpr: Any, loops: Sequence[FoundLoop]) -> StackedProgram | None:
+def with_stacks(closed_jaxpr: Any, loops: Sequence[FoundLoop]) -> ProgramVariant | None:
     """A program with these loops as scans and their arguments stacked; None where they have none.
 
     Raises:
         NotAScanError: one of the loops cannot be made into a scan; the text says why.
     """
-    shapes = shapes_of(closed_jaxpr)
+    shapes = _shapes_of(closed_jaxpr)
     groups = _groups(closed_jaxpr, loops, shapes)
     if not groups:
         return None
@@ -299,7 +297,7 @@ def with_stacks(closed_jaxpr: Any, loops: Sequence[FoundLoop]) -> StackedProgram
         return gathered
 
     jax.eval_shape(program, *given)  # fills `results`
-    return StackedProgram(program, given, arguments, list(results))
+    return ProgramVariant(program, given, arguments, list(results))
 
 
 def _groups(closed_jaxpr: Any, loops: Sequence[FoundLoop], shapes: Sequence[Any]) -> Held:

@@ -57,9 +57,7 @@ def walk(value: Any, where: str, found: Found, describe: Callable[[Any], object]
         found[where] = describe(value)
     elif kind is dict:
         items = _sorted(value)
-        names = tuple(
-            [f"[{key!r}]" if type(key) is str else f"[{text_of(key)}]" for key, _ in items]
-        )
+        names = tuple([f"[{repr(key) if type(key) is str else text_of(key)}]" for key, _ in items])
         found[where] = Node("dict", names)
         for name, (_, child) in zip(names, items, strict=True):
             if id(type(child)) in _leaf_types:  # nearly all of a large tree: no call for each

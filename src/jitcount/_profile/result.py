@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -135,35 +135,26 @@ class Profile(Stored, frozen=True):
     """What is not known, and why."""
 
 
-class HasLines(Protocol):
-    """A compile with the lines of its profile."""
-
-    @property
-    def lines(self) -> tuple[Line, ...]:
-        """The lines of its profile."""
-
-
 _SUMMED = (
     "trace_s", "compile_s", "share_s", "jaxpr_operations", "operations", "optimised_operations",
 )  # fmt: skip
 
 
-def over_all(compiles: Iterable[HasLines]) -> tuple[Line, ...]:
+def over_all(lines: Iterable[Line]) -> tuple[Line, ...]:
     """The sums of each line over all compiles, most first; last, what is not attributed."""
     found: dict[tuple[str, int, bool], Line] = {}
     calls: dict[tuple[str, int, bool], tuple[float, str]] = {}
-    for compiled in compiles:
-        for line in compiled.lines:
-            key = line.file, line.line, line.is_attributed
-            before = found.get(key)
-            if before is None:
-                found[key] = msgspec.structs.replace(line, inside=())
-                calls[key] = line.total_s, line.calls
-            else:
-                sums = {name: getattr(before, name) + getattr(line, name) for name in _SUMMED}
-                # The function that it calls in the more expensive of them.
-                calls[key] = max(calls[key], (line.total_s, line.calls))
-                found[key] = msgspec.structs.replace(before, calls=calls[key][1], **sums)
+    for line in lines:
+        key = line.file, line.line, line.is_attributed
+        before = found.get(key)
+        if before is None:
+            found[key] = msgspec.structs.replace(line, inside=())
+            calls[key] = line.total_s, line.calls
+        else:
+            sums = {name: getattr(before, name) + getattr(line, name) for name in _SUMMED}
+            # The function that it calls in the more expensive of them.
+            calls[key] = max(calls[key], (line.total_s, line.calls))
+            found[key] = msgspec.structs.replace(before, calls=calls[key][1], **sums)
     return tuple(
         sorted(found.values(), key=lambda line: (line.is_attributed, line.total_s), reverse=True)
     )

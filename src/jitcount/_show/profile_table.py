@@ -53,8 +53,9 @@ def profile_tables(compiles: Sequence[Compile]) -> list[Part]:
     if len(found) > 1:
         if rest := [compiled for group in ranked[_MOST_PROGRAMS:] for compiled in group]:
             parts.append(Note(f"… and {plural(len(rest), 'cheaper program')}, {_together(rest)}"))
+        lines = [line for compiled in found for line in compiled.lines]
         parts.append(Heading(f"What took longest over all {plural(len(found), 'compile')}"))
-        parts.append(_table(over_all(found), {}, "line"))
+        parts.append(_table(over_all(lines), {}, "line"))
     if any(isinstance(part, Table) for part in parts):
         parts.append(Note(ESTIMATE))
     return parts

@@ -76,14 +76,18 @@ def _options(written: bytes, devices: Sequence[Any]) -> Any:
     return how
 
 
+def serialised(executable: Any) -> bytes:
+    """An executable as XLA writes it."""
+    if hasattr(executable, "serialize"):
+        return bytes(executable.serialize())
+    return bytes(executable.client.serialize_executable(executable))  # JAX 0.7
+
+
 def written_executable(executable: Any, options: bytes, devices: Sequence[Any]) -> bytes:
     """An executable as bytes for another process; empty where XLA cannot write or load it."""
     client = devices[0].client
     try:
-        if hasattr(executable, "serialize"):
-            written = bytes(executable.serialize())
-        else:  # JAX 0.7
-            written = bytes(client.serialize_executable(executable))
+        written = serialised(executable)
     except Exception:  # noqa: BLE001 (XLA cannot write every kind of program)
         return b""
     if not _quiet:  # as the first one is loaded, so are all

@@ -184,7 +184,7 @@ def lower_for(
     stacks = (("jax_traceback_in_locations_limit", -1),) if keep_places else ()
     with settings.set_as((*lowering.settings, *stacks)), no_lines:
         module = lowering.lower(**arguments)[0]
-        return _written(module.operation) if keep_places else _without_places(module.operation)
+        return bytecode_of(module.operation) if keep_places else _without_places(module.operation)
 
 
 def lowered_bytes(function: Callable[..., Any], arguments: Sequence[Any], platform: str) -> bytes:
@@ -208,10 +208,11 @@ def _without_places(module: Any) -> bytes:
     """A module's bytecode without the lines that it came from; changes the module itself."""
     with module.context:
         PassManager.parse("builtin.module(strip-debuginfo)").run(module)
-    return _written(module)
+    return bytecode_of(module)
 
 
-def _written(module: Any) -> bytes:
+def bytecode_of(module: Any) -> bytes:
+    """The bytecode of a module's operation."""
     written = io.BytesIO()
     module.write_bytecode(written)
     return written.getvalue()

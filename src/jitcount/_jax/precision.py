@@ -6,12 +6,13 @@ user's program, the attribute is set in the module that it was lowered to.
 
 from __future__ import annotations
 
-import io
 import re
 from typing import TYPE_CHECKING, Any
 
 from jax._src.interpreters import mlir as _mlir
 from jaxlib.mlir import ir
+
+from jitcount._jax.lowering import bytecode_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -36,9 +37,7 @@ def with_highest_precision(bytecode: bytes, lines: Collection[tuple[str, int]]) 
             return ir.WalkResult.ADVANCE
 
         module.operation.walk(visit)
-        written = io.BytesIO()
-        module.operation.write_bytecode(written)
-        return written.getvalue()
+        return bytecode_of(module.operation)
 
 
 _LINE = re.compile(r'"((?:[^"\\]|\\.)*)":(\d+):')

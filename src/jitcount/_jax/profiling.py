@@ -24,6 +24,7 @@ from jax.profiler import ProfileData
 from jaxlib.mlir import ir
 
 from jitcount._jax.compilers import MODULES_OF
+from jitcount._jax.executables import serialised
 from jitcount._jax.frames import frame_near
 
 if TYPE_CHECKING:
@@ -190,15 +191,12 @@ _FUNCTION = 2
 _SYMBOLS = 2
 
 
-def object_files(executable: Any, backend: Any = None) -> list[dict[str, int]]:
+def object_files(executable: Any) -> list[dict[str, int]]:
     """The functions in each file of machine code, with their sizes, in the order they were made.
 
     XLA:CPU keeps them in the executable, as ELF. On a system without ELF there are none.
     """
-    if hasattr(executable, "serialize"):
-        content = bytes(executable.serialize())
-    else:
-        content = bytes((backend or executable.client).serialize_executable(executable))
+    content = serialised(executable)
     found = []
     for match in _ELF.finditer(content):
         try:

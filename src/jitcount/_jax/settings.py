@@ -172,14 +172,9 @@ def set_as(wanted: tuple[tuple[str, object], ...]) -> Iterator[None]:
 
 _clearings = itertools.count()
 
-
-def _next_clearing() -> int:
-    return next(_clearings)
-
-
 # A release without such caches leaves None: then they may always have been cleared.
 try:
-    _current_clearing = _util.cache(trace_context_in_key=False)(_next_clearing)
+    _current_clearing = _util.cache(trace_context_in_key=False)(lambda: next(_clearings))
 except (AttributeError, TypeError):
     _current_clearing = None
 

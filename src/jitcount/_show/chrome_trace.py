@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from jitcount._explain.compile import Compile
-    from jitcount._profile.result import Line, Phase
+    from jitcount._profile.result import Line, Phase, Profile
 
 _MICROSECONDS = 1e6
 _PROCESS = 1
@@ -28,26 +28,23 @@ _BELOW = {"trace": "trace_s", "code generation": "compile_s", "XLA": "compile_s"
 
 def chrome_trace(compiles: Sequence[Compile]) -> str:
     """All compiles that have a profile, as JSON."""
-    found = [compiled for compiled in compiles if compiled.profile is not None]
-    begin = min((compiled.started_at for compiled in found), default=0.0)
+    found = [(compiled, compiled.profile) for compiled in compiles if compiled.profile is not None]
+    found.sort(key=lambda each: each[0].started_at)
+    begin = found[0][0].started_at if found else 0.0
     events: list[dict[str, Any]] = []
     rows = _Rows()
-    for compiled in sorted(found, key=lambda each: each.started_at):
+    for compiled, profile in found:
         start = compiled.started_at - begin
         row = rows.take("this machine", start, start + compiled.total_s)
         about = {"call site": str(compiled.call_site), "operations": compiled.operations}
-        phases = compiled.profile.phases if compiled.profile else ()
-        events += _events(
-            row, compiled.call, start, compiled.total_s, phases, compiled.lines, about
-        )
+        whole = _event(row, compiled.call, start, compiled.total_s, about)
+        events += [whole, *_inside(row, start, compiled.total_s, profile)]
         for name, result in compiled.on.items():
             if result.profile is not None:
                 later = rows.free_from(name, start)
                 row = rows.take(name, later, later + result.compile_s)
-                events += _events(
-                    row, compiled.call, later, result.compile_s,
-                    result.profile.phases, result.lines, {"target": name},
-                )  # fmt: skip
+                whole = _event(row, compiled.call, later, result.compile_s, {"target": name})
+                events += [whole, *_inside(row, later, result.compile_s, result.profile)]
     content = {
         "kind": files.TRACE,  # tells it from files of other programs
         "displayTimeUnit": "ms",
@@ -89,25 +86,16 @@ class _Rows:
             }  # fmt: skip
 
 
-def _events(  # noqa: PLR0913, PLR0917
-    row: int,
-    name: str,
-    start: float,
-    whole: float,
-    phases: Sequence[Phase],
-    lines: Sequence[Line],
-    about: dict[str, Any],
-) -> Iterator[dict[str, Any]]:
-    """The events of a compile, of its phases one after the other, and of their lines."""
-    yield _event(row, name, start, whole, about)
+def _inside(row: int, start: float, whole: float, profile: Profile) -> Iterator[dict[str, Any]]:
+    """The events of a compile's phases, one after the other, and of their lines."""
     at, end = start, start + whole
-    for phase in phases:
+    for phase in profile.phases:
         length = min(phase.seconds, end - at)
         if length <= 0:
             continue
         yield _event(row, phase.name, at, length)
         inside = at
-        for text, seconds in _below(phase, lines):
+        for text, seconds in _below(phase, profile.lines):
             spent = min(seconds, at + length - inside)
             if spent > 0:
                 yield _event(row, text, inside, spent)

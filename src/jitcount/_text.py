@@ -40,11 +40,9 @@ def escape_control_chars(text: str) -> str:
     """
     if text.isprintable():
         return str(text)
-    return "".join(c if _is_plain(c) else _escaped(c) for c in text)
-
-
-def _is_plain(character: str) -> bool:
-    return character.isprintable() or unicodedata.category(character) == "Zs"
+    return "".join(
+        c if c.isprintable() or unicodedata.category(c) == "Zs" else _escaped(c) for c in text
+    )
 
 
 def encoding_of(stream: object) -> str:

@@ -282,7 +282,8 @@ def growths(ledgers: Mapping[str, Ledger]) -> list[Growth]:
     """
     found = []
     for (_, before), (name, after) in itertools.pairwise(ledgers.items()):
-        if _lowers_otherwise(before.environment, after.environment):
+        one, other = before.environment, after.environment
+        if (one.kind, one.jax) != (other.kind, other.jax):  # which lower to other operations
             continue
         for case, entry in after.cases.items():
             earlier = before.cases.get(case)
@@ -293,15 +294,10 @@ def growths(ledgers: Mapping[str, Ledger]) -> list[Growth]:
                 known.setdefault(compiled.call, []).append(compiled)
             for compiled in entry.compiles:
                 same = known.get(compiled.call)
-                one = same.pop(0) if same else None
-                if one and one.operations and one.operations != compiled.operations:
-                    found.append(_growth(case, name, one, compiled))
+                was = same.pop(0) if same else None
+                if was and was.operations and was.operations != compiled.operations:
+                    found.append(_growth(case, name, was, compiled))
     return sorted(found, key=lambda each: -abs(each.after - each.before))
-
-
-def _lowers_otherwise(one: Environment, other: Environment) -> bool:
-    """Whether another JAX or another platform lowers the same program to other operations."""
-    return (one.kind, one.jax) != (other.kind, other.jax)
 
 
 def _growth(case: str, ledger: str, before: Compile, after: Compile) -> Growth:

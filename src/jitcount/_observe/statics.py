@@ -160,13 +160,10 @@ def _is_compared_by_others(value: Any) -> bool:
         return False
     return all(
         type(in_type(value, name)) is types.WrapperDescriptorType
-        or _is_known(module_of_type(owner_of(value, name)))
+        or is_module_of_jax(module := module_of_type(owner_of(value, name)))
+        or module.partition(".")[0] in _KNOWN
         for name in ("__eq__", "__hash__")
     )
-
-
-def _is_known(module: str) -> bool:
-    return is_module_of_jax(module) or module.partition(".")[0] in _KNOWN
 
 
 def _compared(value: Any, fields: list[tuple[str, Any]] | None) -> list[tuple[str, Any]] | None:

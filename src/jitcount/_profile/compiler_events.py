@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from jitcount._jax.compilers import COMPILERS, Compiler
+from jitcount._jax.compilers import COMPILERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -53,7 +53,9 @@ def parse_compiler_events(
         objects: the functions in each file of machine code, with their sizes, in the order in which
             the files were made.
     """
-    compiler = next((each for each in COMPILERS if _is_by(each, events)), None)
+    names = [event.name for event in events]
+    known = (each for each in COMPILERS if any(name.startswith(each.known_by) for name in names))
+    compiler = next(known, None)
     if compiler is None:
         return Account(note="the compiler's events are not known here")
     found = Account(min(e.start for e in events), max(e.end for e in events))
@@ -74,10 +76,6 @@ def parse_compiler_events(
         if made and not objects:
             found.note = "the compiler does not say which machine code it made when"
     return found
-
-
-def _is_by(compiler: Compiler, events: Sequence[Event]) -> bool:
-    return any(event.name.startswith(compiler.known_by) for event in events)
 
 
 def _instruction(name: str) -> str:

@@ -120,16 +120,12 @@ def _changed(compared: Comparison) -> list[Part]:
 
 def _matrix(compared: Comparison) -> Table:
     """A table with a row for each case that several ledgers have."""
-    shown = [row for row in compared.rows if _is_in_several(row)]
+    shown = [r for r in compared.rows if sum(c.state != states.MISSING for c in r.cells) > 1]
     left_out = ""
     if alone := len(compared.rows) - len(shown):
         left_out = f"… and {plural(alone, 'case')} in one ledger only"
     rows = [(row.case, Share(row.share), *map(_standing, row.cells)) for row in shown]
     return Table(words("case", "bound used", *compared.names), rows, left_out)
-
-
-def _is_in_several(row: states.Row) -> bool:
-    return sum(cell.state != states.MISSING for cell in row.cells) > 1
 
 
 def _figures(compared: Comparison) -> Table:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from jitcount._show.parts import Cell, Heading, Note, Part, Table, Tone, tone_of
+from jitcount._show.parts import Heading, Note, Part, Table, Tone, tone_of
 from jitcount._show.text import cell_text
 
 if TYPE_CHECKING:
@@ -66,12 +66,10 @@ def _lines(part: Part) -> list[str]:
 def _table(table: Table) -> list[str]:
     names = [_escaped(column.name) for column in table.columns]
     sides = ["---:" if column.is_figure else ":---" for column in table.columns]
-    rows = [[_cell(cell) for cell in row] for row in table.rows]
+    rows = [
+        [_in_tone(_escaped(cell_text(cell)), tone_of(cell)) for cell in row] for row in table.rows
+    ]
     return [f"| {' | '.join(cells)} |" for cells in (names, sides, *rows)]
-
-
-def _cell(cell: Cell) -> str:
-    return _in_tone(_escaped(cell_text(cell)), tone_of(cell))
 
 
 def _in_tone(text: str, tone: Tone) -> str:

@@ -156,15 +156,11 @@ def _row(line: Line, name: str, by_target: dict[str, Lines], empty: int = 0) -> 
     there: list[Cell] = []
     for lines in by_target.values():
         found = lines.get((line.file, line.line))
-        there += [Seconds(None)] * 2 if found is None else _both(found)
+        measured, estimate = (found.compile_s, found.share_s) if found is not None else (0.0, 0.0)
+        there += [_spent(measured), _spent(estimate)]
     cells: list[Cell] = [_spent(line.trace_s), _spent(line.compile_s), _spent(line.share_s)]
     count: Cell = Count(line.operations) if line.operations else ""
     return (name, line.calls, *cells, *there, *[""] * empty, count)
-
-
-def _both(line: Line) -> list[Cell]:
-    """The cells of a line on a target: what was measured, and the estimate."""
-    return [_spent(line.compile_s), _spent(line.share_s)]
 
 
 def _spent(value: float) -> Seconds:
@@ -241,7 +237,7 @@ def scan_sentences(as_scan: AsScan) -> list[str]:
         found[0] = f"{as_scan.values or NOT_COMPARED}; {found[0]}"
     heads = ["as jax.lax.scan, measured", f"with {_stacked(as_scan.stacked)} beforehand"]
     return [
-        f"{head}: {_measured(way)}" + (f" ({follows})" if follows else "")
+        f"{head}: {', '.join(_figure(*one) for one in way)}" + (f" ({follows})" if follows else "")
         for head, way, follows in zip(heads, ways, found, strict=False)
     ]
 
@@ -249,10 +245,6 @@ def scan_sentences(as_scan: AsScan) -> list[str]:
 def _stacked(sizes: Sequence[int]) -> str:
     arrays = "one" if len(sizes) == 1 else str(len(sizes))
     return f"its {sum(sizes)} arguments stacked into {arrays}"
-
-
-def _measured(way: Iterable[tuple[Measured, float]]) -> str:
-    return ", ".join(_figure(measured, after) for measured, after in way)
 
 
 def _figure(measured: Measured, after_s: float) -> str:

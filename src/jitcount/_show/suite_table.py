@@ -40,7 +40,7 @@ def suite_table(ledger: Ledger, wrong: Mapping[str, Sequence[str]], took: float)
         rows.append(
             (
                 case,
-                _classes(entry),
+                ", ".join(dict.fromkeys(result.expected.numerics for result in entry.results)),
                 Share(share_of_bound(entry)),
                 counts_text(entry.counts()),
                 Seconds(sum(compiled.total_s for compiled in entry.compiles)),
@@ -101,7 +101,3 @@ def _seconds_on(entry: CaseEntry, target: str) -> float:
     """The seconds that a target's compiler took for all programs of a case."""
     results = [compiled.on[target] for compiled in entry.compiles if target in compiled.on]
     return sum(result.compile_s for result in distinct(results))
-
-
-def _classes(entry: CaseEntry) -> str:
-    return ", ".join(dict.fromkeys(result.expected.numerics for result in entry.results))

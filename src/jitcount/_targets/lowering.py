@@ -19,7 +19,6 @@ from jitcount._targets.result import LeftOut
 
 if TYPE_CHECKING:
     from jitcount._observe.in_flight import LoweredProgram
-    from jitcount._targets.protocol import Plain
 
 
 class NotPortableError(Exception):
@@ -82,7 +81,10 @@ def lower_for_target(
     task = CompileModule(
         devices=compilation.devices,
         may_move=(compilation.inputs_may_move, compilation.outputs_may_move),
-        options={name: _plain(value) for name, value in compilation.options.items()},
+        options={
+            name: value if isinstance(value, bool | int | float) else str(value)
+            for name, value in compilation.options.items()
+        },
         settings=settings.compile_settings(),
     )
     return CompileRequest(bytecode, task, left_out)
@@ -94,7 +96,3 @@ def _left_out(jaxpr: Any) -> tuple[LeftOut, ...]:
     return tuple(
         LeftOut(kind=kind, call_site=site, count=count) for (kind, site), count in found.items()
     )
-
-
-def _plain(value: Any) -> Plain:
-    return value if isinstance(value, bool | int | float) else str(value)

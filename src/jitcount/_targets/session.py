@@ -11,6 +11,7 @@ import functools
 import os
 import threading
 from dataclasses import dataclass, field, replace
+from operator import ge
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -71,11 +72,14 @@ class Session:
     def __init__(
         self, targets: Sequence[Target], *, keep_hlo: bool, timeout: float, profile: bool = False
     ) -> None:
+        # Only where there are targets: JAX imports no `queue`, and a script may have its own.
+        import queue  # noqa: PLC0415
+
         self._targets = targets
         self._keep_hlo = keep_hlo
         self._profile = profile
         self._timeout = timeout
-        self._to_lower: SimpleQueue[TargetResults | None] = _new_queue()
+        self._to_lower: SimpleQueue[TargetResults | None] = queue.SimpleQueue()
         self._changed = threading.Condition()
         self._programs: list[TargetResults] = []
         self._not_logged: dict[int, TargetResults] = {}
@@ -131,7 +135,7 @@ class Session:
     def wait(self, seconds: float) -> bool:
         """Wait for the results, at most that long; whether all are there."""
         with self._changed:
-            return self._changed.wait_for(self._is_complete, timeout=seconds)
+            return self._changed.wait_for(lambda: ge(*self.progress()), timeout=seconds)
 
     def end(self) -> None:
         """End the lowering thread; the recorder has waited for all results."""
@@ -161,10 +165,6 @@ class Session:
                 self._store(program, OnTarget(target=target.name, error=STOPPED))
         self._sent.clear()  # the log keeps the session: it should not keep the programs too
         self._changed.notify_all()
-
-    def _is_complete(self) -> bool:
-        done, wanted = self.progress()
-        return done >= wanted
 
     def _lower_all(self) -> None:
         """The life of the lowering thread."""
@@ -249,13 +249,6 @@ class Session:
         found = {**program.on, result.target: result}
         program.on = {each.name: found[each.name] for each in self._targets if each.name in found}
         self._done += 1
-
-
-def _new_queue() -> SimpleQueue[TargetResults | None]:
-    # Only where there are targets: JAX imports no `queue`, and a script may have one of its own.
-    import queue  # noqa: PLC0415
-
-    return queue.SimpleQueue()
 
 
 def _without_modules(lowered_program: LoweredProgram) -> LoweredProgram:

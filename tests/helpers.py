@@ -242,8 +242,8 @@ def unregister(listener: events.Handlers) -> None:
     Unregistering became public in 0.8.1; before, the same functions are there with a leading
     underscore and another ending. `jax.monitoring.clear_event_listeners` may have been called.
     """
-    events._told[:] = [one for one in events._told if one not in listener.items()]
     for kind, callback in listener.items():
+        events._told[kind] = [one for one in events._told[kind] if one != callback]
         public = getattr(monitoring, f"unregister_{kind}_listener", None)
         if public is None:
             public = getattr(_monitoring, f"_unregister_{kind}_listener_by_callback")

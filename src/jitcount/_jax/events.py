@@ -87,22 +87,9 @@ def register(listener: Handlers) -> None:
         "event_duration": monitoring.register_event_duration_secs_listener,
     }
     for kind, callback in listener.items():
-        if not is_registered({kind: callback}):
+        if callback not in vars(_monitoring).get(_LISTS[kind], _told[kind]):
             by_kind[kind](callback)
-            _told.append((kind, callback))
-
-
-def is_registered(listener: Handlers) -> bool:
-    """Whether JAX still has all of it: `clear_event_listeners` takes it away."""
-    held = vars(_monitoring)
-    for kind, callback in listener.items():
-        registered = held.get(_LISTS[kind])
-        if registered is None:
-            if (kind, callback) not in _told:
-                return False
-        elif callback not in registered:
-            return False
-    return True
+            _told[kind].append(callback)
 
 
 def ensure_registered(listener: Handlers) -> None:
@@ -129,5 +116,5 @@ _LISTS = {
 # A garbage collection in here may run a finalizer that compiles.
 _registering = threading.RLock()
 
-_told: list[tuple[str, Callable[..., None]]] = []
-"""What was registered, whether it still is or not."""
+_told: dict[str, list[Callable[..., None]]] = {kind: [] for kind in _LISTS}
+"""By kind, what was registered, whether it still is or not."""

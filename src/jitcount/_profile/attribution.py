@@ -138,14 +138,13 @@ def _lines(draft: Draft, trace_s: float, compile_s: float) -> tuple[Line, ...]:
 
 def _with_shares(lines: tuple[Line, ...], lower_s: float) -> tuple[Line, ...]:
     """Lines with their shares of the time that is spent on the program as a whole."""
-    counts: list[int] = [line.operations for line in lines]
-    whole = sum(counts)
+    whole = sum(line.operations for line in lines)
     rest = lower_s + sum(line.compile_s for line in lines if not line.is_attributed)
     found = [
-        msgspec.structs.replace(line, share_s=rest * count / whole)
+        msgspec.structs.replace(line, share_s=rest * line.operations / whole)
         if line.is_attributed and whole
         else line
-        for line, count in zip(lines, counts, strict=True)
+        for line in lines
     ]
     return tuple(sorted(found, key=lambda line: (line.is_attributed, *_cost(line)), reverse=True))
 

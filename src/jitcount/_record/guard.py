@@ -91,12 +91,10 @@ class max_compiles:  # noqa: N801 (reads as a verb, like `record`)
     ) -> None:
         _require_count(limit)
         self._rule = _Rule(limit, _name_of(function), this_thread_only)
-        self._blocks: OpenBlocks[contextlib.ExitStack] = OpenBlocks()
+        self._blocks = OpenBlocks()
 
     def __enter__(self) -> None:
-        guarding = contextlib.ExitStack()
-        self._blocks.add(guarding)
-        guarding.enter_context(registry.guarding(_Block(self._rule)))
+        self._blocks.begin().enter_context(registry.guarding(_Block(self._rule)))
 
     def __exit__(self, *_error: object) -> None:
         self._blocks.take().close()

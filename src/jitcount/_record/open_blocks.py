@@ -6,10 +6,8 @@ They may be nested, or open in several threads or tasks at once.
 from __future__ import annotations
 
 import itertools
+from contextlib import ExitStack
 from contextvars import ContextVar
-from typing import Generic, TypeVar
-
-Entry = TypeVar("Entry")
 
 _numbers = itertools.count(1)
 
@@ -18,25 +16,26 @@ _numbers = itertools.count(1)
 _open: ContextVar[tuple[int, ...]] = ContextVar("jitcount_open", default=())
 
 
-class OpenBlocks(Generic[Entry]):
+class OpenBlocks:
     """A stack of open with-statements for each thread or task, with what each has opened.
 
     >>> blocks = OpenBlocks()
-    >>> blocks.add("outer"); blocks.add("inner")
-    >>> blocks.take(), blocks.take()
-    ('inner', 'outer')
+    >>> outer, inner = blocks.begin(), blocks.begin()
+    >>> blocks.take() is inner, blocks.take() is outer
+    (True, True)
     """
 
     def __init__(self) -> None:
-        self._entries: dict[int, Entry] = {}
+        self._entries: dict[int, ExitStack] = {}
 
-    def add(self, entry: Entry) -> None:
-        """A with-statement begins."""
+    def begin(self) -> ExitStack:
+        """A with-statement begins: return where to put what it opens."""
         number = next(_numbers)
-        self._entries[number] = entry
+        entry = self._entries[number] = ExitStack()
         _open.set((*_open.get(), number))
+        return entry
 
-    def take(self) -> Entry:
+    def take(self) -> ExitStack:
         """A with-statement ends: return what it had opened.
 
         It is the innermost of this thread or task; the latest, where that belongs to another one.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import logging
 import threading
@@ -82,7 +81,7 @@ class record:  # noqa: N801 (reads as a verb where it is used, like `open`)
         self._redact = redact
         self._profile = profile
         self._on_compile = on_compile
-        self._open: OpenBlocks[contextlib.ExitStack] = OpenBlocks()
+        self._open = OpenBlocks()
 
     def __enter__(self) -> CompileLog:
         if self._profile:
@@ -92,8 +91,7 @@ class record:  # noqa: N801 (reads as a verb where it is used, like `open`)
         listener: Callable[[InFlightCompile], None] = log.add
         if self._on_compile is not None:
             listener = OnCompileCallback(log, self._on_compile)
-        recording = contextlib.ExitStack()
-        self._open.add(recording)
+        recording = self._open.begin()
         if session is not None:
             recording.push(functools.partial(self._end_session, session))
             recording.enter_context(registry.consuming_programs(session.add_program))

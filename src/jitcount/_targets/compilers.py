@@ -239,7 +239,8 @@ class Compilers:
                 job.process = process  # to be killed with it
         try:
             if target is not None:
-                process.start(topology(target, 1), min(timeouts, default=_START_S))
+                first = Request(topology=topology(target, 1))
+                process.ask(first, min(timeouts, default=_START_S))
         except Exception as error:  # noqa: BLE001 (whatever it is, the job gets it)
             self._note_failure(platform, str(error), is_final=process.timed_out)
             self._end(platform, process)

@@ -12,13 +12,10 @@ import subprocess
 import sys
 import tempfile
 import threading
-from typing import IO, TYPE_CHECKING, cast
+from typing import IO, cast
 
 from jitcount._targets.installed import PLUGINS, folder_from_pip
 from jitcount._targets.protocol import Answer, Request, receive, send
-
-if TYPE_CHECKING:
-    from jitcount._targets.protocol import Plain
 
 # Of what a compiler has printed, as much as helps to see why it ended.
 _TAIL_LINES = 8
@@ -110,7 +107,7 @@ class CompilerProcess:
         return self._process.pid
 
     def ask(self, request: Request, timeout: float) -> Answer:
-        """Send a request and wait for its answer.
+        """Send a request and wait for its answer; the first one has it load its compiler.
 
         Raises:
             CompilerEndedError: the process ended, or was ended because it took too long.
@@ -127,14 +124,6 @@ class CompilerProcess:
             raise CompilerEndedError(self._how_it_ended(is_start=request.task is None))
         self._answered_at = os.fstat(self._printed.fileno()).st_size
         return answer
-
-    def start(self, topology: dict[str, Plain], timeout: float) -> None:
-        """Have it load its compiler, and wait until it is ready.
-
-        Raises:
-            CompilerEndedError: the process ended, or was ended because it took too long.
-        """
-        self.ask(Request(topology=topology), timeout)
 
     def hurry(self, timeout: float) -> None:
         """Kill it unless the request under way, or the next one, is answered in that time."""

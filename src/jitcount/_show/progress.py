@@ -7,6 +7,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
+from jitcount._show.terminal import is_terminal
 from jitcount._text import encode_safely, encoding_of, escape_control_chars
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def _bar(
     Yields:
         A function that moves the bar to a number of steps, with a name; None in a log.
     """
-    if not _is_terminal():
+    if not is_terminal(sys.stderr):
         yield None
         return
     from rich.console import Console  # noqa: PLC0415 (slow to load)
@@ -91,13 +92,6 @@ def _bar(
 
 def _fit(text: str) -> str:
     return encode_safely(escape_control_chars(text), encoding_of(sys.stderr))
-
-
-def _is_terminal() -> bool:
-    try:
-        return sys.stderr.isatty()
-    except (AttributeError, ValueError):  # there is none, or it is closed
-        return False
 
 
 def _write_line(text: str) -> None:

@@ -43,8 +43,13 @@ def has_colour(stream: TextIO | None = None) -> bool:
         return False
     if os.environ.get("FORCE_COLOR"):
         return True
+    return is_terminal(stream or sys.stdout) and os.environ.get("TERM") != "dumb"
+
+
+def is_terminal(stream: TextIO | None) -> bool:
+    """Whether a stream is a terminal, and not a pipe, a file or nothing at all."""
     try:
-        return (stream or sys.stdout).isatty() and os.environ.get("TERM") != "dumb"
+        return stream is not None and stream.isatty()
     except (AttributeError, ValueError):  # no stream, closed
         return False
 

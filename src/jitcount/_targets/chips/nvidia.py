@@ -28,7 +28,9 @@ class NvidiaGpu:
     """An NVIDIA GPU; sizes are in bytes."""
 
     name: str
-    product: str
+    description: str
+    """The product's name, as NVIDIA sells it."""
+
     cores: int
     """Streaming multiprocessors."""
 
@@ -43,16 +45,7 @@ class NvidiaGpu:
 
     platform: ClassVar[str] = "cuda"
     plugin: ClassVar[Plugin] = PLUGIN
-
-    @property
-    def description(self) -> str:
-        """The product's name, as NVIDIA sells it."""
-        return self.product
-
-    @property
-    def smallest(self) -> str:
-        """The smallest machine has one GPU."""
-        return "1"
+    smallest: ClassVar[str] = "1"
 
     def size_of(self, text: str, target: str) -> tuple[int, ...]:
         """The number of GPUs that the user wrote."""
@@ -130,9 +123,9 @@ def target_config(gpu: NvidiaGpu) -> str:
           registers_per_core_limit: 65536
           registers_per_block_limit: 65536
           device_address_bits: 64
-          name: "{gpu.product}"
+          name: "{gpu.description}"
         }}
         platform_name: "CUDA"
         dnn_version_info {{ major: 9 minor: 8 }}
-        device_description_str: "{gpu.product}"
+        device_description_str: "{gpu.description}"
     """

@@ -78,12 +78,8 @@ class Iteration:
             "stacked": stacked.__getitem__,
         }
         for at, equation in enumerate(self.equations):
-            inputs = []
-            for place in range(len(equation.invars)):
-                kind, which = self.reads[at, place]
-                number = now.get((id(equation), place))
-                inputs.append(sources[kind](which) if number is None else number)
-            results = _evaluate(equation, inputs, now)
+            reads = (self.reads[at, place] for place in range(len(equation.invars)))
+            results = _evaluate(equation, [sources[kind](which) for kind, which in reads], now)
             made.update(zip(equation.outvars, results, strict=True))
         return made
 
@@ -238,6 +234,7 @@ def has_plain_dtype(name: Any) -> bool:
 def _evaluate(equation: Any, inputs: list[Any], now: dict[Any, Any]) -> list[Any]:
     """Evaluate an equation with the numbers of this iteration, `now`, in place of its own."""
     name = equation.primitive.name
+    inputs = [now.get((id(equation), place), each) for place, each in enumerate(inputs)]
     if name == "slice" and (id(equation), "start_indices") in now:
         return [_sliced(equation, inputs[0], now[id(equation), "start_indices"])]
     if name == "pad" and (id(equation), "padding_config") in now:
@@ -263,13 +260,14 @@ def _evaluate_call(equation: Any, inputs: list[Any], now: dict[Any, Any]) -> lis
         inputs = list(jax.lax.optimization_barrier(tuple(inputs)))
     held = dict(zip(body.jaxpr.constvars, body.consts, strict=True))
     held.update(zip(body.jaxpr.invars, inputs, strict=True))
+
+    def read(name: Any) -> Any:
+        return name.val if jaxprs.is_literal(name) else held[name]
+
     for each in jaxprs.equations_in(body.jaxpr):
-        given = [
-            now.get((id(each), place), name.val) if jaxprs.is_literal(name) else held[name]
-            for place, name in enumerate(each.invars)
-        ]
-        held.update(zip(each.outvars, _evaluate(each, given, now), strict=True))
-    return [each.val if jaxprs.is_literal(each) else held[each] for each in body.jaxpr.outvars]
+        made = _evaluate(each, list(map(read, each.invars)), now)
+        held.update(zip(each.outvars, made, strict=True))
+    return list(map(read, body.jaxpr.outvars))
 
 
 def _sliced(equation: Any, operand: Any, begin: Any) -> Any:

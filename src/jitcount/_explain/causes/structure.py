@@ -14,12 +14,12 @@ class _StructureCause(TextCause, frozen=True):
 
     kind: ClassVar = Kind.PYTREE
     precedence: ClassVar = Precedence.STRUCTURE
-    holds_user_values: ClassVar = False
 
 
 class Keys(_StructureCause, frozen=True, tag="pytree/keys"):
     """A dict with other keys, or a node of another library's with other children."""
 
+    holds_user_values: ClassVar = False
     gained: tuple[str, ...]
     lost: tuple[str, ...]
 
@@ -38,6 +38,7 @@ class Keys(_StructureCause, frozen=True, tag="pytree/keys"):
 class Length(_StructureCause, frozen=True, tag="pytree/length"):
     """A list or tuple of another length."""
 
+    holds_user_values: ClassVar = False
     sentence: ClassVar = (
         "{self.where} went from a {self.container} of {self.lengths[0]} to one of {self.lengths[1]}"
     )
@@ -63,6 +64,7 @@ class StaticPart(_StructureCause, frozen=True, tag="pytree/static"):
 class Optional(_StructureCause, frozen=True, tag="pytree/optional"):
     """An argument is given in one of the two calls only."""
 
+    holds_user_values: ClassVar = False
     remedy: ClassVar = "give {self.where} in every call, or in none"
 
     def __str__(self) -> str:
@@ -74,6 +76,7 @@ class Optional(_StructureCause, frozen=True, tag="pytree/optional"):
 class Container(_StructureCause, frozen=True, tag="pytree/container"):
     """A place holds another type of container, or None in place of an array."""
 
+    holds_user_values: ClassVar = False
     subject: ClassVar = "{self.where}"
 
     @property

@@ -29,18 +29,21 @@ def findings(entry: CaseEntry, judged: Sequence[Verdict] | None = None) -> list[
     """What is not as the case expects, a line each; empty if all is.
 
     A case that a known miscompile makes wrong here must be wrong, or nothing warns users any more
-    when the fault is gone, or when the case has ceased to show it.
+    when the fault is gone, or when the case has ceased to show it. It may also end the compiler.
     """
     lines = _wrong_results(entry, judged)
+    refused = [f"as if: {line}" for line in entry.as_on_cpu if REFUSES in line]
     if entry.known_wrong:
-        lines = [] if lines else [f"right, and {entry.known_wrong} should make it wrong here"]
+        is_wrong = bool(lines or refused)
+        lines = [] if is_wrong else [f"right, and {entry.known_wrong} should make it wrong here"]
+        refused = []
     if entry.error:
         return lines
     if entry.expected_compiles is not None:
         wanted = {name: count for name, count in entry.expected_compiles.items() if count}
         if entry.counts() != wanted:
             lines.append(f"compiled {counts_text(entry.counts())}, not {counts_text(wanted)}")
-    lines += [f"as if: {line}" for line in entry.as_on_cpu if REFUSES in line]
+    lines += refused
     return lines + [line for target in entry.targets for line in _refusals(entry, target)]
 
 

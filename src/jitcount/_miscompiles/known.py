@@ -39,6 +39,9 @@ class Miscompile:
     cured_by: str = ""
     """A flag of XLA's that avoids the fault; empty where none is known."""
 
+    fewest_devices: int = 1
+    """Over how many devices a program must be sharded at least to be wrong."""
+
     cases: tuple[str, ...] = ()
     """The ids of the suite's cases that are wrong there, as patterns."""
 
@@ -87,6 +90,9 @@ def _has_product_and_reduction_in_one_kernel(optimised: str) -> bool:
 
 # XLA:CPU's library of kernels, which most of its faults since 0.9 are in.
 _WITHOUT_YNNPACK = "--xla_cpu_experimental_ynn_fusion_type="
+
+# The pass that sums over devices once after a loop, and no more in each of its steps.
+_WITHOUT_SUMS_MOVED = "--xla_disable_hlo_passes=while-loop-all-reduce-code-motion"
 
 # The pass that rewrites one expression as another.
 _WITHOUT_SIMPLIFIER = "--xla_disable_hlo_passes=algsimp"
@@ -210,6 +216,31 @@ KNOWN = (
         releases=(_OLDEST, "0.7.2"),
         remedy="use 0.8.3",
         cases=("constant-gather",),
+    ),
+    *(
+        Miscompile(
+            reference="openxla #49143",
+            about="scatters in a loop whose updates are sharded, and what they are added to is not",
+            platform=platform,
+            releases=("0.10.1", "0.11.2"),
+            remedy="use 0.12",
+            cured_by=_WITHOUT_SUMS_MOVED,
+            fewest_devices=2,
+            cases=("sharded-scatter-in-loops",),
+        )
+        for platform in ("tpu", "cuda")
+    ),
+    *(
+        Miscompile(
+            reference="openxla #49005",
+            about="the places that top_k returns for a sharded array",
+            platform=platform,
+            releases=("0.10.2", "0.11.2"),
+            remedy="use 0.12, or compute with these places in the same program",
+            fewest_devices=2,
+            cases=("sharded-top-k",),
+        )
+        for platform in ("tpu", "cuda")
     ),
 )
 

@@ -13,6 +13,7 @@ from jitcount._suite.problem_cases import PROBLEM_CASES
 from jitcount._suite.product_cases import PRODUCT_CASES
 from jitcount._suite.reported_cases import REPORTED_CASES
 from jitcount._suite.sharded_cases import SHARDED_CASES
+from jitcount._suite.sharded_class_cases import SHARDED_CLASS_CASES
 from jitcount._suite.sum_cases import SUM_CASES
 from jitcount._suite.whole_cases import WHOLE_CASES
 
@@ -29,5 +30,6 @@ CASES = (
     *COMPOSITE_CASES,
     *REPORTED_CASES,
     *SHARDED_CASES,
+    *SHARDED_CLASS_CASES,
     *MODEL_CASES,
 )

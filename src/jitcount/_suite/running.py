@@ -69,7 +69,8 @@ def known_here(as_if: str = "") -> list[Miscompile]:
     if jax.config.values["jax_disable_jit"]:  # then there is nothing to fuse
         return []
     platform = parse(as_if).platform if as_if else jax.devices()[0].platform
-    return known_on(platform, jaxlib_release())
+    known = known_on(platform, jaxlib_release())
+    return [each for each in known if each.fewest_devices <= jax.device_count()]
 
 
 def _with_reasons(entry: CaseEntry, programs: Sequence[EmulatedProgram]) -> CaseEntry:

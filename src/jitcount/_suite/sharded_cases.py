@@ -49,7 +49,7 @@ def _spread_out(values: np.ndarray, axis: int | None) -> jax.Array:
     return jax.make_array_from_callback(values.shape, sharding, lambda index: values[index])
 
 
-def _case(  # noqa: PLR0913
+def sharded_case(  # noqa: PLR0913
     *,
     id: str,  # noqa: A002
     claim: str,
@@ -151,7 +151,7 @@ def _by_hand(x: np.ndarray) -> list[np.ndarray]:
 
 
 SHARDED_CASES = (
-    _case(
+    sharded_case(
         id="sharded-collectives-whole",
         claim="sums, extremes, gathers, exchanges and shifts between devices",
         compute=_collectives,
@@ -159,7 +159,7 @@ SHARDED_CASES = (
         axes=(0,),
         expected=same_bits(_by_hand),
     ),
-    _case(
+    sharded_case(
         id="sharded-axes-whole",
         claim="sums along both axes, running sums, and the first of the largest",
         compute=lambda x: [
@@ -179,7 +179,7 @@ SHARDED_CASES = (
             ]
         ),
     ),
-    _case(
+    sharded_case(
         id="sharded-matmul-whole",
         claim="a product of whole numbers whose terms lie on different devices",
         compute=jnp.matmul,
@@ -187,7 +187,7 @@ SHARDED_CASES = (
         axes=(1, 0),
         expected=same_bits(lambda a, b: [a @ b]),
     ),
-    _case(
+    sharded_case(
         id="sharded-gather-scatter-whole",
         claim="rows that are picked from all devices, and added to rows on all devices",
         compute=lambda x: [x[_PLACES[:9]], x.at[_PLACES].add(1)],
@@ -197,7 +197,7 @@ SHARDED_CASES = (
             lambda x: [x[_PLACES[:9]], x + np.bincount(_PLACES, minlength=64)[:, None]]
         ),
     ),
-    _case(
+    sharded_case(
         id="sharded-mean-whole",
         claim="means of 1,024 whole numbers along the axis that is spread",
         compute=lambda x: [jnp.mean(x, 1), jnp.max(x, 1), jnp.mean(x)],
@@ -205,7 +205,7 @@ SHARDED_CASES = (
         axes=(1,),
         expected=same_bits(lambda x: [x.mean(1), x.max(1), x.mean()]),
     ),
-    _case(
+    sharded_case(
         id="sharded-training-step-whole",
         claim="a step of two layers, with the batch spread: gradients are summed over all devices",
         compute=training_step,
@@ -216,7 +216,7 @@ SHARDED_CASES = (
         axes=(0, None, None, 0),
         expected=same_bits(training_step_by_hand),
     ),
-    _case(
+    sharded_case(
         id="sharded-sum",
         claim="a sum over all devices",
         compute=jnp.sum,
@@ -224,7 +224,7 @@ SHARDED_CASES = (
         axes=(0,),
         expected=lambda x: within(REDUCTION, Rounded.exactly(x).sum()),
     ),
-    _case(
+    sharded_case(
         id="sharded-sum-whole",
         claim="a sum of whole numbers over all devices: equal to the bit",
         compute=jnp.sum,
@@ -232,7 +232,7 @@ SHARDED_CASES = (
         axes=(0,),
         expected=same_bits(lambda x: [x.sum()]),
     ),
-    _case(
+    sharded_case(
         id="sharded-sum-positive",
         claim="a sum of numbers between 1 and 2 over all devices",
         compute=jnp.sum,
@@ -240,7 +240,7 @@ SHARDED_CASES = (
         axes=(0,),
         expected=lambda x: within(REDUCTION, Rounded.exactly(x).sum()),
     ),
-    _case(
+    sharded_case(
         id="sharded-mean",
         claim="means along the axis that is spread",
         compute=lambda x: jnp.mean(x, 1),
@@ -248,7 +248,7 @@ SHARDED_CASES = (
         axes=(1,),
         expected=lambda x: within(REDUCTION, Rounded.exactly(x).mean(1)),
     ),
-    _case(
+    sharded_case(
         id="sharded-matmul",
         claim="a product whose terms lie on different devices",
         compute=lambda a, b: jnp.matmul(a, b, precision=jax.lax.Precision.HIGHEST),

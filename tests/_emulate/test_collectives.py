@@ -36,6 +36,44 @@ def _region(opcode: str, element: str = "f32") -> str:
     )
 
 
+def _of_packed(opcode: str) -> str:
+    """As XLA:TPU combines booleans, four in each word: each by itself."""
+    lines = []
+    for at in range(4):
+        for name in "ab":
+            lines += [
+                f"%{name}s{at} = u32[] shift-right-logical(%{name}, %c{at})",
+                f"%{name}o{at} = u8[] convert(%{name}s{at})",
+                f"%{name}p{at} = pred[] convert(%{name}o{at})",
+            ]
+        lines += [
+            f"%p{at} = pred[] {opcode}(%ap{at}, %bp{at})",
+            f"%o{at} = u8[] convert(%p{at})",
+            f"%w{at} = u32[] convert(%o{at})",
+            f"%s{at} = u32[] shift-left(%w{at}, %c{at})",
+        ]
+    constants = [f"%c{at} = u32[] constant({8 * at})" for at in range(4)]
+    first = "by (a: u32[], b: u32[]) -> u32[]\n%a = u32[] parameter(0)\n%b = u32[] parameter(1)"
+    last = "%i = u32[] or(%s0, %s1)\n%j = u32[] or(%i, %s2)\nROOT %z = u32[] or(%j, %s3)"
+    return "\n".join([first, *constants, *lines, last])
+
+
+def _packed(opcode: str) -> str:
+    """Which of the first eight numbers of each device are less than 3 modulo 5: in two words."""
+    return module(
+        "%p0 = f32[2,6]{1,0} parameter(0)\n%flat = f32[1,12]{1,0} reshape(%p0)\n"
+        "%eight = f32[1,8]{1,0} slice(%flat), slice={[0:1], [0:8]}\n"
+        "%five = f32[] constant(5)\n%fives = f32[1,8]{1,0} broadcast(%five), dimensions={}\n"
+        "%rest = f32[1,8]{1,0} remainder(%eight, %fives)\n"
+        "%three = f32[] constant(3)\n%threes = f32[1,8]{1,0} broadcast(%three), dimensions={}\n"
+        "%less = pred[1,8]{1,0} compare(%rest, %threes), direction=LT\n"
+        "%words = u32[2]{0} bitcast(%less)\n"
+        f"%all = u32[2]{{0}} all-reduce(%words), {_GLOBAL}, to_apply=%by\n"
+        "%b = pred[1,8]{1,0} bitcast(%all)\nROOT %r = f32[1,8]{1,0} convert(%b)",
+        _of_packed(opcode),
+    )
+
+
 def _run(text: str, result: np.ndarray, sharding: str) -> Any:
     """Each of two devices has two rows, and runs the text."""
     mesh = Mesh(np.array(jax.devices()[:2]), ("x",))
@@ -188,6 +226,13 @@ CASES = {
 }
 
 
+IS_LESS = [(each.ravel()[:8] % 5 < 3).astype(np.float32) for each in (UPPER, LOWER)]
+CASES |= {
+    "all of booleans in words": (_packed("and"), (np.minimum(*IS_LESS)[None], WHOLE)),
+    "any of booleans in words": (_packed("or"), (np.maximum(*IS_LESS)[None], WHOLE)),
+}
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_devices_speak_with_each_other(name: str) -> None:
     text, (wanted, sharding) = CASES[name]
@@ -211,6 +256,17 @@ def test_what_devices_cannot_do_here_is_named(operation: str, why: str) -> None:
     with pytest.raises(NotKnownError) as error:
         translate(_of(operation, _region("subtract")), devices=2)
     assert str(error.value) == why
+
+
+def test_a_reducer_of_several_steps_is_not_taken_for_its_last() -> None:
+    text = module(
+        "%p0 = u32[2]{0} parameter(0)\n"
+        f"ROOT %r = u32[2]{{0}} all-reduce(%p0), {_GLOBAL}, to_apply=%by",
+        _of_packed("xor"),
+    )
+    with pytest.raises(NotKnownError) as error:
+        translate(text, devices=2)
+    assert str(error.value) == "all-reduce by or"
 
 
 def test_sums_between_devices_are_perturbed_too() -> None:

@@ -194,11 +194,24 @@ def test_the_model_knows_a_tile() -> None:
     assert ml_dtypes.bfloat16 == numpy_type("bf16")
 
 
+def test_booleans_are_bytes_of_0_and_1(run_hlo: Run) -> None:
+    text = module(
+        "%p0 = pred[]{:T(512)} parameter(0)\n%w = u32[]{:T(128)} bitcast(%p0)\n"
+        "%p1 = pred[6]{0} parameter(1)\n%v = u32[2]{0} bitcast(%p1)\n"
+        "%b = pred[8]{0} bitcast(%v)\n"
+        "ROOT %t = (u32[]{:T(128)}, u32[2]{0}, pred[8]{0}) tuple(%w, %v, %b)"
+    )
+    six = np.array([True, False, True, True, False, True])
+    word, words, eight = run_hlo(text, np.array(True), six)  # noqa: FBT003
+    assert int(word) == 1
+    assert words.tolist() == [0x01010001, 0x00000100]
+    assert eight.tolist() == [*six.tolist(), False, False]
+
+
 @pytest.mark.parametrize(
     ("source", "target", "words"),
     [
         ("f32[4,4]{1,0:T(*,128)}", "f32[16]{0}", "tiles that join axes"),
-        ("pred[4]{0}", "s32[1]{0}", "a bitcast of pred to s32"),
     ],
 )
 def test_memory_that_is_not_known_is_refused_in_words(source: str, target: str, words: str) -> None:

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 REFUSES = " refuses it: "
 """In a reason why a program was not emulated: the target's own compiler does not take it."""
 
+_BY_CPU = "the CPU's compiler" + REFUSES
+"""In such a reason: it was taken there, and could not be run here."""
+
 
 def verdicts(entry: CaseEntry) -> list[Verdict]:
     """The verdict on each result of an entry, against what the case expects."""
@@ -33,7 +36,7 @@ def findings(entry: CaseEntry, judged: Sequence[Verdict] | None = None) -> list[
     """
     lines = _wrong_results(entry, judged)
     refused = [f"as if: {line}" for line in entry.as_on_cpu if REFUSES in line]
-    if entry.known_wrong:
+    if entry.known_wrong and not any(_BY_CPU in line for line in refused):
         is_wrong = bool(lines or refused)
         lines = [] if is_wrong else [f"right, and {entry.known_wrong} should make it wrong here"]
         refused = []

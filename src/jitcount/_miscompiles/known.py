@@ -226,7 +226,7 @@ KNOWN = (
             remedy="use 0.12",
             cured_by=_WITHOUT_SUMS_MOVED,
             fewest_devices=2,
-            cases=("sharded-scatter-in-loops",),
+            cases=("sharded-scatter-in-loops", "sharded-scatter-to-spread-in-loops"),
         )
         for platform in ("tpu", "cuda")
     ),

@@ -41,7 +41,7 @@ def _added_in_loops(table: jax.Array, places: jax.Array, updates: jax.Array) -> 
         return jax.grad(lambda table: jnp.sum(table[rows[0]] * rows[1]))(table)
 
     def is_on(state: tuple[jax.Array, jax.Array]) -> jax.Array:
-        return (state[0] < _STEPS) & jnp.all(state[1] < 2**20)
+        return (state[0] < _STEPS) & (state[1][0, 0] < 2**20)
 
     start, steps = jnp.zeros_like(table), (places, updates)
     return [

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from jitcount._emulate.translate import Context
     from jitcount._emulate.writer import Value, Values
-    from jitcount._hlo.parser import Instruction, Shape
+    from jitcount._hlo.parser import Computation, Instruction, Shape
 
 
 @rule("all-reduce", "reduce-scatter")
@@ -37,25 +37,60 @@ def _reduce(context: Context) -> Values:
 def _reduced(context: Context, value: Value, shape: Shape, how: str) -> Value:
     """16 bits in float32, rounded at the end, as every XLA does where the network cannot."""
     writer, translation = context.writer, context.translation
-    by = translation.module.computations[context.called("to_apply")].root.opcode
-    if by not in _REDUCERS:
+    computation = translation.module.computations[context.called("to_apply")]
+    if by := _of_packed_booleans(computation):
+        octets = shape.replace("u8", (*shape.extents, 4))
+        parts = writer.op("bitcast_convert", [value], octets)
+        return writer.op("bitcast_convert", [_all(context, parts, octets, by, how)], shape)
+    by = computation.root.opcode
+    if by not in _REDUCERS or not _is_plain(computation):
         raise NotKnownError(f"{context.opcode} by {by}")
     element = "f32" if value.shape.element in NARROW else value.shape.element
     wide = writer.convert(value, element)
-    scalar = wide.shape.replace(extents=())
-
-    def reduce(given: Value) -> Value:
-        region = writer.region([scalar, scalar], lambda inner, pair: [inner.op(by, pair, scalar)])
-        name, attributes = context.opcode.replace("-", "_"), how + _channel(context)
-        return writer.op(name, [given], shape.replace(element), attributes, [region])
-
-    made = reduce(wide)
+    made = _all(context, wide, shape.replace(element), by, how)
     if by == "add" and translation.perturbation_seed and element in FLOATS:
-        magnitudes = reduce(writer.apply("abs", wide))
+        magnitudes = _all(context, writer.apply("abs", wide), shape.replace(element), by, how)
         terms = len(groups_of(context.instruction, translation.devices)[0])
         made = perturbed_sum(context, made, magnitudes, terms)
     return writer.convert(made, value.shape.element)
 
+
+def _all(context: Context, value: Value, shape: Shape, by: str, how: str) -> Value:
+    """What all devices of a group make of their values together."""
+    writer = context.writer
+    scalar = value.shape.replace(extents=())
+    region = writer.region([scalar, scalar], lambda inner, pair: [inner.op(by, pair, scalar)])
+    name, attributes = context.opcode.replace("-", "_"), how + _channel(context)
+    return writer.op(name, [value], shape, attributes, [region])
+
+
+def _is_plain(computation: Computation) -> bool:
+    """Whether a computation is one operation of two values, and conversions of them."""
+    kinds = {each.opcode for each in computation.instructions}
+    return kinds <= {"parameter", "convert", computation.root.opcode}
+
+
+def _of_packed_booleans(computation: Computation) -> str:
+    """How four booleans in each word are combined, byte by byte; empty if they are none.
+
+    XLA:TPU joins them so for the network. The computation takes each out of its word by a shift,
+    combines two, and puts them back.
+    """
+    kinds = {each.opcode for each in computation.instructions}
+    if computation.root.shape.element != "u32" or "shift-right-logical" not in kinds:
+        return ""
+    on_booleans = {
+        each.opcode
+        for each in computation.instructions
+        if each.shape.element == "pred" and each.opcode != "convert"
+    }
+    known = kinds - on_booleans <= _TAKEN_APART and len(on_booleans) == 1
+    return {"and": "minimum", "or": "maximum"}.get(on_booleans.pop(), "") if known else ""
+
+
+_TAKEN_APART = frozenset(
+    {"parameter", "constant", "convert", "shift-left", "shift-right-logical", "or"}
+)
 
 # What devices can agree on.
 _REDUCERS = frozenset({"add", "multiply", "maximum", "minimum", "and", "or", "xor"})

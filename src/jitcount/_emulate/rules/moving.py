@@ -187,8 +187,15 @@ def _joined(context: Context, name: str, how: str) -> Value:
 def bitcast(writer: Writer, value: Value, source: Shape, target: Shape) -> Value:
     """The same memory as another shape; what lies beyond the source is zero.
 
-    A value that was left wider than its shape says lies as that shape does.
+    A value that was left wider than its shape says lies as that shape does. Booleans lie there as
+    bytes that are 0 or 1.
     """
+    if source.element != target.element and "pred" in {source.element, target.element}:
+        if target.element == "pred":
+            made = bitcast(writer, value, source, replace(target, element="u8"))
+            return writer.convert(made, "pred")
+        given = writer.convert(value, "u8")
+        return bitcast(writer, given, replace(source, element="u8"), target)
     if value.shape.element != source.element:
         source, target = (replace(each, element=value.shape.element) for each in (source, target))
     if source.bits == target.bits and _lies_alike(source, target):
@@ -223,8 +230,6 @@ def _with_bits(writer: Writer, memory: Value, source: Shape, target: Shape) -> V
     """Wider elements of several narrow ones, or the other way round."""
     if source.bits == target.bits:
         return memory
-    if "pred" in {source.element, target.element}:
-        raise ValueError(f"a bitcast of {source.element} to {target.element}")
     (size,) = memory.shape.extents
     if source.bits < target.bits:
         ratio = target.bits // source.bits

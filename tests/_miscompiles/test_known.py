@@ -130,6 +130,52 @@ def test_a_test_that_compiles_a_wrong_program_fails(tmp_path: Path, workers: str
     assert "is such a program: a test that it makes wrong fails" in found.stdout
 
 
+_NOT_PASSING = """
+import jax, jax.numpy as jnp, pytest
+
+def compile_wrongly():
+    x = jnp.arange(99_000.0).reshape(33_000, 3)
+    return jax.jit(lambda x: jax.vmap(lambda row: jnp.sum((jnp.eye(3) @ row) ** 2))(x))(x)
+
+@pytest.fixture
+def afterwards():
+    yield
+    compile_wrongly()
+
+@pytest.fixture
+def broken():
+    compile_wrongly()
+    raise RuntimeError("no fixture")
+
+def test_failing():
+    assert compile_wrongly().shape == ()
+
+def test_skipped():
+    compile_wrongly()
+    pytest.skip("later")
+
+@pytest.mark.xfail(strict=True)
+def test_expected_to_fail():
+    assert compile_wrongly().shape == ()
+
+def test_with_a_broken_fixture(broken): ...
+def test_torn_down(afterwards): ...
+def test_that_compiles_nothing(): ...
+"""
+
+
+@_IS_WRONG
+def test_what_a_test_compiles_is_held_against_no_other(tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text(_NOT_PASSING)
+    found = python("-m", "pytest", "-q", "-rA", "--compile-check", "test_it.py", cwd=tmp_path)
+    assert "1 failed, 2 passed, 1 skipped, 1 xfailed, 2 errors" in found.stdout
+    assert "PASSED test_it.py::test_that_compiles_nothing" in found.stdout
+    assert "ERROR test_it.py::test_torn_down" in found.stdout
+    assert "what test_failing compiled is wrong:" in found.stdout
+    assert "what test_torn_down compiled is wrong:" in found.stdout
+    assert "5 programs compared with operations one by one" in found.stdout
+
+
 @_IS_WRONG
 def test_without_a_check_the_plugin_says_it_once(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(_TESTS)

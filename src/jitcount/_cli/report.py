@@ -198,7 +198,11 @@ class RunReport:
             yield check_table(self._checker.programs)
         if self._suspects is not None and self._suspects.found:
             how = "jitcount run --check says whether it is wrong"
-            lines = self._suspects.lines("it was compared, see above" if self._checker else how)
+            if self._checker is not None:
+                is_wrong = any(program.wrong for program in self._checker.programs)
+                how = "it was compared, and what it returned "
+                how += "is wrong, see above" if is_wrong else "was right, apart from rounding"
+            lines = self._suspects.lines(how)
             yield [
                 Note(f"jitcount: {text}") if not depth else Note(text, depth=depth)
                 for pair in lines.values()

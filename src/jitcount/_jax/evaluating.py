@@ -8,13 +8,22 @@ a program with such an operation raises, and is not computed.
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.extend.core import jaxpr_as_fun
 
-from jitcount._jax.jaxprs import CALLS, body_of, eval_equation, is_literal
+from jitcount._jax.jaxprs import (
+    CALLS,
+    body_of,
+    eval_equation,
+    has_effects,
+    inner_jaxprs,
+    is_literal,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -23,22 +32,29 @@ if TYPE_CHECKING:
     """Takes an equation that calls nothing, and its operands; returns its results."""
 
 
-class TooManyOperationsError(Exception):
-    """A program has more operations, its loops run out, than it may have."""
+class TooLongError(Exception):
+    """A program takes longer, operation by operation, than it may; the text says what of."""
 
 
 class Evaluator:
-    """Computes programs one operation at a time, up to a number of operations."""
+    """Computes programs one operation at a time, up to a number of operations and a time.
 
-    def __init__(self, most: int, compute: Compute = eval_equation) -> None:
-        self._left = most
+    Args:
+        most: how many operations and steps of loops it may have.
+        until: when to stop, by `time.monotonic`.
+        compute: computes one operation.
+    """
+
+    def __init__(self, most: int, until: float, compute: Compute = eval_equation) -> None:
+        self._most = self._left = most
+        self._until = until
         self._compute = compute
 
     def run(self, program: Any, operands: Sequence[Any]) -> list[Any]:
         """The results of a closed jaxpr.
 
         Raises:
-            TooManyOperationsError: it has more than are allowed.
+            TooLongError: it has more operations than it may, or takes longer.
         """
         return self._evaluate(program.jaxpr, program.consts, operands)
 
@@ -47,7 +63,8 @@ class Evaluator:
         values.update(zip(jaxpr.invars, operands, strict=True))
 
         def read(atom: Any) -> Any:
-            return atom.val if is_literal(atom) else values[atom]
+            # The value of a literal may be a number of Python's, which has no dtype.
+            return np.asarray(atom.val, atom.aval.dtype) if is_literal(atom) else values[atom]
 
         last_uses = _last_uses(jaxpr)
         for place, equation in enumerate(jaxpr.eqns):
@@ -67,10 +84,16 @@ class Evaluator:
             return self._cond(equation.params["branches"], operands)
         if name in CALLS:
             return self.run(body_of(equation), operands)
+        self._count()
+        return self._compute(equation, operands)
+
+    def _count(self) -> None:
+        """Count an operation, or a step of a loop, whose body may have none."""
         self._left -= 1
         if self._left < 0:
-            raise TooManyOperationsError
-        return self._compute(equation, operands)
+            raise TooLongError(f"it has more than {self._most:,} operations")
+        if time.monotonic() > self._until:
+            raise TooLongError("that takes too long")
 
     def _scan(self, parameters: Any, operands: list[Any]) -> list[Any]:
         body, length = parameters["jaxpr"], parameters["length"]
@@ -78,6 +101,7 @@ class Evaluator:
         made: list[list[Any]] = []
         steps = range(length)
         for step in reversed(steps) if parameters["reverse"] else steps:
+            self._count()
             results = self.run(body, [*consts, *carry, *(row[step] for row in rows)])
             carry, stacked = results[: len(carry)], results[len(carry) :]
             made.append(stacked)
@@ -92,6 +116,7 @@ class Evaluator:
             operands, parameters["cond_nconsts"], parameters["body_nconsts"]
         )
         while bool(self.run(parameters["cond_jaxpr"], [*of_condition, *carry])[0]):
+            self._count()
             carry = self.run(parameters["body_jaxpr"], [*of_body, *carry])
         return carry
 
@@ -131,6 +156,14 @@ def _last_uses(jaxpr: Any) -> dict[int, list[Any]]:
     for variable, place in last.items():
         by_place.setdefault(place, []).append(variable)
     return by_place
+
+
+def does_more_than_compute(jaxpr: Any) -> bool:
+    """Whether a jaxpr prints, calls Python or changes something: all that would happen again."""
+    return any(
+        has_effects(equation) or any(map(does_more_than_compute, inner_jaxprs(equation)))
+        for equation in jaxpr.eqns
+    )
 
 
 def compiled_again(program: Any, operands: Sequence[Any]) -> list[Any]:

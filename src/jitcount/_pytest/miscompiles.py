@@ -8,17 +8,19 @@ program that this release of JAX is known to miscompile.
 from __future__ import annotations
 
 import contextlib
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from jitcount._after_jax import after_import_of_jax, forget
 from jitcount._miscompiles.known import has_recognisable
+from jitcount._show.text import plural
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from jitcount._miscompiles.checking import CheckedProgram, Checker
+    from jitcount._miscompiles.checking import Checker
     from jitcount._miscompiles.suspects import Suspects
 
 _SENT = "jitcount_suspects"
@@ -35,6 +37,8 @@ class Miscompiles:
         self._suspects: Suspects | None = None
         self._lines: dict[str, tuple[str, str]] = {}
         """What to say at the end, once for each miscompile: several workers may have found it."""
+        self._checked: Counter[str] = Counter()
+        """How many programs were compared, and how many were not, by the reason."""
         self._callback = self._begin  # one object: a bound method is a new one each time
         after_import_of_jax(self._callback)
 
@@ -53,46 +57,61 @@ class Miscompiles:
             self._block.enter_context(registry.listening(self._checker))
 
     @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
-        """Fail a test that has compiled a program wrongly, in a fixture or in its call."""
-        result = yield
-        wrong = [program for program in self._taken() if program.wrong]
-        if wrong:
-            lines = "\n".join(f"  {program}" for program in wrong)
-            pytest.fail(f"what {item.name} compiled is wrong:\n{lines}", pytrace=False)
-        return result
+    def pytest_runtest_makereport(
+        self, item: pytest.Item
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Fail a test that has compiled a program wrongly, in a fixture or in its call.
 
-    def _taken(self) -> list[CheckedProgram]:
-        """The programs that were checked since this was asked before."""
+        One that does not pass anyway, for this reason or another, is told why.
+        """
+        report = yield
         if self._checker is None:
-            return []
-        taken, self._checker.programs = self._checker.programs, []
-        return taken
+            return report
+        checked, self._checker.programs = self._checker.programs, []
+        for program in checked:
+            self._checked[program.not_checked] += 1
+        if wrong := [program for program in checked if program.wrong]:
+            from jitcount._show.check_table import checked_line  # noqa: PLC0415
+
+            lines = "\n".join(f"  {checked_line(program)}" for program in wrong)
+            text = f"what {item.name} compiled is wrong:\n{lines}"
+            if report.passed:
+                report.outcome, report.longrepr = "failed", text
+            else:
+                report.sections.append(("miscompiles", text))
+        return report
 
     def pytest_sessionfinish(self) -> None:
-        """Gather what is suspected; a worker of pytest-xdist sends it."""
-        if self._suspects is None:
-            return
-        how = "pytest --compile-check says whether it is wrong"
-        lines = self._suspects.lines("a test that it makes wrong fails" if self._checks else how)
+        """Gather what was found; a worker of pytest-xdist sends it."""
+        if self._suspects is not None:
+            how = "pytest --compile-check says whether it is wrong"
+            self._lines = self._suspects.lines(
+                "a test that it makes wrong fails" if self._checks else how
+            )
         sent = getattr(self._config, "workeroutput", None)
-        if sent is None:
-            self._lines = lines
-        else:
-            sent[_SENT] = lines
+        if sent is not None:
+            sent[_SENT] = self._lines, dict(self._checked)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
         """Take what a worker has sent; one that crashed has sent nothing."""
-        self._lines = (getattr(node, "workeroutput", None) or {}).get(_SENT, {}) | self._lines
+        lines, checked = (getattr(node, "workeroutput", None) or {}).get(_SENT, ({}, {}))
+        self._lines = lines | self._lines
+        self._checked.update(checked)
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        """Say which programs this release is known to miscompile."""
-        if self._lines:
-            terminalreporter.section("miscompiles")
-            for warning, program in self._lines.values():
-                terminalreporter.write_line(warning)
-                terminalreporter.write_line(f"  {program}")
+        """Say which programs this release is known to miscompile, and what was compared."""
+        if not self._lines and not self._checks:
+            return
+        terminalreporter.section("miscompiles")
+        for warning, program in self._lines.values():
+            terminalreporter.write_line(warning)
+            terminalreporter.write_line(f"  {program}")
+        if self._checks:
+            compared = plural(self._checked.pop("", 0), "program")
+            terminalreporter.write_line(f"{compared} compared with operations one by one")
+            for reason, count in self._checked.most_common():
+                terminalreporter.write_line(f"  {count} not compared: {reason}")
 
     def pytest_unconfigure(self) -> None:
         """Leave JAX as it was."""

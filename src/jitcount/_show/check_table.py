@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jitcount._show.parts import Heading, Note, Part, Tone
-from jitcount._show.text import plural
+from jitcount._show.text import plural, signature_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,6 +21,13 @@ def check_table(programs: Sequence[CheckedProgram]) -> list[Part]:
     compared_with = f"compared with {'its' if compared == 1 else 'their'} operations one by one"
     return [
         Heading(f"{plural(compared, 'program')} {compared_with}: {len(wrong) or 'none'} wrong"),
-        *(Note(f"WRONG: {program}", depth=1, tone=Tone.DIFFERENT) for program in wrong),
-        *(Note(f"not compared: {program}", depth=1) for program in not_checked),
+        *(Note(f"WRONG: {checked_line(each)}", depth=1, tone=Tone.DIFFERENT) for each in wrong),
+        *(Note(f"not compared: {checked_line(each)}", depth=1) for each in not_checked),
     ]
+
+
+def checked_line(program: CheckedProgram) -> str:
+    """A program and what is wrong with it, or why it was not compared."""
+    made = program.compiled
+    what = program.wrong or program.not_checked or "right"
+    return f"{made.function}({signature_of(made.signature)}) at {made.call_site}: {what}"

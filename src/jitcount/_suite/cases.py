@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from jitcount._suite.array_cases import ARRAY_CASES
 from jitcount._suite.composite_cases import COMPOSITE_CASES
+from jitcount._suite.crash_cases import CRASH_CASES
 from jitcount._suite.elementwise_cases import ELEMENTWISE_CASES
 from jitcount._suite.integer_cases import INTEGER_CASES
 from jitcount._suite.long_cases import LONG_CASES
@@ -29,6 +30,7 @@ CASES = (
     *INTEGER_CASES,
     *COMPOSITE_CASES,
     *REPORTED_CASES,
+    *CRASH_CASES,
     *SHARDED_CASES,
     *SHARDED_CLASS_CASES,
     *MODEL_CASES,

@@ -7,22 +7,20 @@ release is known to be wrong, `jitcount._miscompiles.known` names these cases.
 from __future__ import annotations
 
 import itertools
-import signal
-import subprocess
-import sys
 from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from jitcount._suite.case import Case, exactly_these
-from jitcount._suite.data import floats, whole
+from jitcount._suite.data import floats, spread, whole
 from jitcount._suite.jitted import jitted, same_bits
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 
 # --- Slices and updates ---------------------------------------------------------------------------
@@ -91,23 +89,26 @@ _TOKENS = np.broadcast_to(np.arange(5, dtype=np.int32), (2, 5))
 
 def _constant_gathers() -> list[jax.Array]:
     """Programs without arguments: everything is known when they are compiled."""
-    tokens = jnp.asarray(_TOKENS)
-    return [tokens[:, jnp.arange(5)] + 1, tokens.T[jnp.arange(4, -1, -1)] * 2]
+    with jax.ensure_compile_time_eval():
+        tokens = jax.device_put(_TOKENS)
+    return [tokens[:, jnp.arange(5)] + 1, tokens[:, jnp.arange(4, -1, -1)] * 2]
 
 
 def _scatters_of_narrow_indices(x: jax.Array, places: jax.Array) -> list[jax.Array]:
+    """One update each, at a place whose type cannot count all places."""
     numbers = lax.ScatterDimensionNumbers(
-        update_window_dims=(1,), inserted_window_dims=(), scatter_dims_to_operand_dims=(0,)
+        update_window_dims=(), inserted_window_dims=(0,), scatter_dims_to_operand_dims=(0,)
     )
-    ones = jnp.ones((len(places), 1), x.dtype)
-    kinds = [places.astype(kind)[:, None] for kind in ("int8", "uint8", "int16")]
-    return [lax.scatter_add(x, kind, ones, numbers) for kind in kinds]
+    kinds = ("int8", "uint8", "int16")
+    return [
+        lax.scatter_add(x, place.astype(kind)[None, None], jnp.ones(1, x.dtype), numbers)
+        for kind in kinds
+        for place in places
+    ]
 
 
 def _scatters_by_hand(x: np.ndarray, places: np.ndarray) -> list[np.ndarray]:
-    added = x.copy()
-    np.add.at(added, places, 1)
-    return [added, added, added]
+    return [x + (np.arange(len(x)) == place) for place in places] * 3
 
 
 def _scatter_without_index(x: jax.Array, updates: jax.Array) -> jax.Array:
@@ -119,7 +120,7 @@ def _scatter_without_index(x: jax.Array, updates: jax.Array) -> jax.Array:
 
 # --- Windows --------------------------------------------------------------------------------------
 
-_SMALL, _LARGE = whole(8, 8, most=100, seed=3), whole(64, 128, most=100, seed=4)
+_TABLES = [whole(*shape, most=100, seed=3) for shape in ((8, 8), (64, 128))]
 
 
 def _dilated_maxima(*tables: jax.Array) -> list[jax.Array]:
@@ -173,16 +174,14 @@ def _cropped_convolution(x: jax.Array) -> jax.Array:
 _LOOPS = ((0, 1, 2), (0, 5, 3), (0, 7, 4), (3, 4, 100), (0, 6, 3))
 
 
+def _stepped_loop(x: Any, begin: int, end: int, by: int) -> Sequence[jax.Array]:
+    first = jnp.int32(begin), x
+    return lax.while_loop(lambda at: at[0] < end, lambda at: (at[0] + by, at[1] + 1), first)
+
+
 def _stepped_loops(x: jax.Array) -> list[jax.Array]:
     """Loops whose step does not divide the distance, both known when they are compiled."""
-    found: list[jax.Array] = []
-    for begin, end, by in _LOOPS:
-        found += lax.while_loop(
-            lambda at, end=end: at[0] < end,
-            lambda at, by=by: (at[0] + by, at[1] + 1),
-            (jnp.int32(begin), x[0]),
-        )
-    return found
+    return [each for loop in _LOOPS for each in _stepped_loop(x[0], *loop)]
 
 
 def _stepped_loops_by_hand(x: np.ndarray) -> list[np.ndarray]:
@@ -206,6 +205,53 @@ _LARGEST = float(np.finfo(np.float32).max)
 def _inverses(x: jax.Array) -> list[jax.Array]:
     """Functions and their inverses, where the value between is infinite."""
     return [jnp.log(jnp.exp(x[0])), jnp.sqrt(jnp.square(x[1])), jnp.exp(x[0]) * jnp.exp(-2 * x[0])]
+
+
+_FUNCTIONS = (
+    jnp.exp,
+    jnp.exp2,
+    jnp.expm1,
+    jnp.sinh,
+    jnp.cosh,
+    jnp.tanh,
+    jnp.log,
+    jnp.sin,
+    jnp.sqrt,
+)
+
+
+def _functions_of_nan(x: jax.Array) -> list[jax.Array]:
+    """Functions of a NaN that the compiler finds out."""
+    return [function(x * jnp.nan) for function in _FUNCTIONS]
+
+
+# Squares that do not fit in their type, and some that do.
+_SQUARED = (
+    np.array([12, 7, 20, 15, 11, -3, 0], np.int8),
+    np.array([181, 182, 300, -200, 5, 0], np.int16),
+    np.array([46_341, 65_535, -50_000, 9, 0], np.int32),
+)
+
+
+def _squares(*numbers: jax.Array) -> list[jax.Array]:
+    """Sizes and signs of squares, which wrap around as all integers of JAX do."""
+    squares = [each * each for each in numbers]
+    return [function(each) for each in squares for function in (jnp.abs, lambda x: x < 0)]
+
+
+def _squares_by_hand(*numbers: np.ndarray) -> list[np.ndarray]:
+    squares = [(each.astype(np.int64) ** 2).astype(each.dtype) for each in numbers]
+    return [function(each) for each in squares for function in (np.abs, lambda x: x < 0)]
+
+
+def _softmaxes(x: jax.Array) -> list[jax.Array]:
+    """The softmax of numbers so far apart that one is everything, after a product that rounds."""
+    return [jax.nn.softmax(x * np.float32(factor), axis=-1) for factor in (0.3, 1 / 3)]
+
+
+def _softmaxes_by_hand(x: np.ndarray) -> list[np.ndarray]:
+    largest = (x == x.max(-1, keepdims=True)).astype(np.float64)
+    return [largest, largest]
 
 
 # --- Reductions -----------------------------------------------------------------------------------
@@ -238,41 +284,115 @@ def _all_nan(*rows: np.ndarray) -> list[np.ndarray]:
     return [one, one, three, three]
 
 
-# --- Reductions of many axes ----------------------------------------------------------------------
-
-# A compiler that crashes would take the suite with it, and one that hangs would never end.
-_RANKS = """
-import jax, jax.numpy as jnp, numpy as np
-shapes = (3, 1, 2, 2, 8, 8, 8), (2, 2, 3, 2, 3, 2, 3, 2)
-for shape in shapes:
-    a = np.arange(np.prod(shape), dtype=np.float32).reshape(shape) % 13
-    b = a[::-1] + 1
-    for axis in range(len(shape)):
-        found = np.asarray(jax.jit(lambda a, b: jnp.sum(a * b, axis))(a, b))
-        assert np.array_equal(found, (a.astype(np.float64) * b).sum(axis)), (shape, axis)
-"""
-_PATIENCE_S = 60.0
+# Each product has its own factors: what is shared is computed before, and not with a reduction.
+_FACTORS = [whole(128, 64, most=2, seed=seed) for seed in range(20, 26)]
 
 
-def _reductions_of_many_axes() -> Sequence[jax.Array]:
-    command = [sys.executable, "-c", _RANKS]
-    try:
-        run = subprocess.run(  # noqa: S603
-            command, timeout=_PATIENCE_S, capture_output=True, text=True, check=False
+def _reduced_products(*factors: jax.Array) -> list[jax.Array]:
+    """One number of each row of a product."""
+    wide = [jnp.broadcast_to(each, (3, *each.shape)) for each in factors]
+    products = [jnp.einsum("bnk,bmk->bnm", *wide[at : at + 2]) for at in (0, 2, 4)]
+    return [jnp.max(products[0], -1), jnp.min(products[1], -1), jnp.sum(products[2], -1)]
+
+
+def _reduced_products_by_hand(*factors: np.ndarray) -> list[np.ndarray]:
+    products = [factors[at] @ factors[at + 1].T for at in (0, 2, 4)]
+    reduced = [products[0].max(1), products[1].min(1), products[2].sum(1)]
+    return [np.broadcast_to(each, (3, *each.shape)) for each in reduced]
+
+
+def _products_with_one_number(left: jax.Array, right: jax.Array, number: jax.Array) -> list[Any]:
+    """One number of each row of a product whose other factor has one number everywhere."""
+    known = jnp.full((left.shape[1], 256), 3, left.dtype)
+    unknown = jnp.broadcast_to(number, (right.shape[1], 200))
+    return [jnp.max(left @ known, -1), jnp.sum(right @ unknown, -1)]
+
+
+def _products_with_one_number_by_hand(
+    left: np.ndarray, right: np.ndarray, number: np.ndarray
+) -> list[np.ndarray]:
+    return [3 * left.sum(1), 200 * number * right.sum(1)]
+
+
+# --- Arrays spread over devices -------------------------------------------------------------------
+
+# Eight devices can share the columns; no slice but the last ones would be moved inside.
+_COLUMNS = whole(2, 48, most=100, dtype="int32", seed=13)
+_SPREAD_STARTS = (-60, -3, 0, 23, 24, 40, 47, 48, 60)
+
+
+def _updates_past_the_end(x: jax.Array, starts: jax.Array) -> list[jax.Array]:
+    """An array with a column written over, in it or past its ends."""
+    column = jnp.full((len(x), 1), 1_000, x.dtype)
+    return [lax.dynamic_update_slice(x, column, (np.int32(0), start)) for start in starts]
+
+
+def _updates_by_hand(x: np.ndarray, starts: np.ndarray) -> list[np.ndarray]:
+    found = []
+    for start in starts.tolist():
+        written = x.copy()
+        written[:, _inside(start, x.shape[1], 1)] = 1_000
+        found.append(written)
+    return found
+
+
+def _slices_past_the_end(x: jax.Array, starts: jax.Array) -> list[jax.Array]:
+    """Half of an array, spread over the devices again, from places in it or past its ends."""
+    size = x.shape[1] // 2
+    columns = NamedSharding(_all_devices(), PartitionSpec(None, "data"))
+    slices = [lax.dynamic_slice(x, (np.int32(0), start), (len(x), size)) for start in starts]
+    return [lax.with_sharding_constraint(each, columns) for each in slices]
+
+
+def _slices_by_hand(x: np.ndarray, starts: np.ndarray) -> list[np.ndarray]:
+    size = x.shape[1] // 2
+    places = [_inside(start, x.shape[1], size) for start in starts.tolist()]
+    return [x[:, place : place + size] for place in places]
+
+
+def _inside(start: int, length: int, size: int) -> int:
+    """Where a slice starts: a negative start counts from the end, and none is left outside."""
+    return min(max(start + length * (start < 0), 0), length - size)
+
+
+def _all_devices() -> Mesh:
+    return Mesh(np.array(jax.devices()), ("data",))
+
+
+def _spread_case(
+    id: str,  # noqa: A002
+    claim: str,
+    compute: Callable[..., list[jax.Array]],
+    by_hand: Callable[..., list[np.ndarray]],
+) -> Case:
+    """The case of an array whose columns are spread over all devices, and of starts of slices."""
+    starts = np.array(_SPREAD_STARTS, np.int32)
+
+    def program(x: jax.Array, starts: jax.Array) -> list[jax.Array]:
+        return compute(x, starts)
+
+    def run() -> Sequence[jax.Array]:
+        mesh = _all_devices()
+        columns = NamedSharding(mesh, PartitionSpec(None, "data"))
+        spread_out = jax.make_array_from_callback(
+            _COLUMNS.shape, columns, lambda index: _COLUMNS[index]
         )
-    except subprocess.TimeoutExpired:
-        raise RuntimeError(f"it did not end within {_PATIENCE_S:.0f} s") from None
-    if run.returncode < 0:
-        raise RuntimeError(f"it was ended by {signal.Signals(-run.returncode).name}")
-    if run.returncode:
-        raise RuntimeError(run.stderr.strip().splitlines()[-1])
-    return [jax.device_put(np.int32(run.returncode))]
+        everywhere = NamedSharding(mesh, PartitionSpec())
+        return jax.jit(program, out_shardings=everywhere)(spread_out, starts)
 
+    def unsupported() -> str:
+        count = jax.device_count()
+        if count == 1:
+            return "it needs several devices"
+        return "" if _COLUMNS.shape[1] // 2 % count == 0 else f"24 do not divide by {count} devices"
 
-def _not_on_a_cpu() -> str:
-    platform = jax.devices()[0].platform
-    return (
-        "" if platform == "cpu" else f"it needs a second process, which cannot use the {platform}"
+    return Case(
+        id=id,
+        claim=claim,
+        program=run,
+        expected=lambda: same_bits(by_hand)(_COLUMNS, starts),
+        compiles={"program": 1},
+        unsupported=unsupported,
     )
 
 
@@ -303,13 +423,13 @@ REPORTED_CASES = (
         "gathers that are known when they are compiled",
         _constant_gathers,
         (),
-        same_bits(lambda: [_TOKENS + 1, _TOKENS.T[::-1] * 2]),
+        same_bits(lambda: [_TOKENS + 1, _TOKENS[:, ::-1] * 2]),
     ),
     jitted(
         "narrow-index-scatter",
-        "scatters with indices of 8 and 16 bits into more places than 8 bits count",
+        "an update at a place of 8 or 16 bits, among more places than 8 bits count",
         _scatters_of_narrow_indices,
-        (_TABLE, np.array([3, 50, 100, 127], np.int32)),
+        (_TABLE, np.array([3, 45, 100, 127], np.int32)),
         same_bits(_scatters_by_hand),
     ),
     jitted(
@@ -323,7 +443,14 @@ REPORTED_CASES = (
         "window-dilated",
         "maxima of windows in an array that is spread out",
         _dilated_maxima,
-        (_SMALL, _LARGE),
+        _TABLES,
+        same_bits(_dilated_maxima_by_hand),
+    ),
+    jitted(
+        "window-dilated-large",
+        "maxima of windows in a larger array that is spread out",
+        _dilated_maxima,
+        (whole(256, 256, most=100, seed=4),),
         same_bits(_dilated_maxima_by_hand),
     ),
     jitted(
@@ -368,12 +495,55 @@ REPORTED_CASES = (
         _with_nans,
         same_bits(_all_nan),
     ),
-    Case(
-        id="reductions-of-rank-8",
-        claim="products summed along each of seven and eight axes, in a process of their own",
-        program=_reductions_of_many_axes,
-        expected=exactly_these(0),
-        compiles={},
-        unsupported=_not_on_a_cpu,
+    jitted(
+        "function-of-known-nan",
+        "a function of a NaN that the compiler finds out is NaN",
+        _functions_of_nan,
+        (spread(5, seed=12),),
+        same_bits(lambda x: [np.full(x.shape, np.nan)] * len(_FUNCTIONS)),
+    ),
+    jitted(
+        "squares-of-integers",
+        "the sizes and signs of squares that wrap around",
+        _squares,
+        _SQUARED,
+        same_bits(_squares_by_hand),
+    ),
+    jitted(
+        "softmax-of-far-numbers",
+        "the softmax of scaled numbers that are far apart is 1 at the largest, and not NaN",
+        _softmaxes,
+        (whole(6, 40, most=1_000_000, seed=14) * np.float32(1e6),),
+        same_bits(_softmaxes_by_hand),
+    ),
+    jitted(
+        "product-of-repeated-reduced",
+        "what is left of products of arrays that are repeated along a batch",
+        _reduced_products,
+        _FACTORS,
+        same_bits(_reduced_products_by_hand),
+    ),
+    jitted(
+        "product-with-one-number-reduced",
+        "what is left of products with an array of one number",
+        _products_with_one_number,
+        (
+            whole(256, 4, most=9, seed=26),
+            whole(300, 3, most=9, seed=27),
+            np.full((), 2, np.float32),
+        ),
+        same_bits(_products_with_one_number_by_hand),
+    ),
+    _spread_case(
+        "sharded-update-past-the-end",
+        "a column written past the end of an array that is spread over devices is its last one",
+        _updates_past_the_end,
+        _updates_by_hand,
+    ),
+    _spread_case(
+        "sharded-slice-past-the-end",
+        "a slice from past the end of an array that is spread over devices is its last part",
+        _slices_past_the_end,
+        _slices_by_hand,
     ),
 )

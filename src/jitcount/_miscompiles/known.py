@@ -11,6 +11,7 @@ import os
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
+from platform import machine
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ class Miscompile:
     """A fault of some releases: which programs are computed wrongly, and what to use instead."""
 
     reference: str
-    """The public report: ``jax #39103``."""
+    """The public report: ``jax #39103``; ``unreported: ...`` where none was found."""
 
     about: str
     """The programs that are concerned, in a few words."""
@@ -45,6 +46,15 @@ class Miscompile:
     cases: tuple[str, ...] = ()
     """The ids of the suite's cases that are wrong there, as patterns."""
 
+    machines: tuple[str, ...] = ()
+    """The kinds of processors that have the fault, where others were reported to be right."""
+
+    in_shared_pass: bool = False
+    """Whether it is in a pass of XLA that the compilers of other platforms have, too."""
+
+    without_jit: bool = False
+    """Whether a single operation shows it, so that results are wrong without `jax.jit`, too."""
+
     may_be_in: Callable[[str], bool] | None = None
     """Whether an optimised program, as text, has the operations that are computed wrongly.
 
@@ -59,11 +69,16 @@ class Miscompile:
         """Whether it makes a case of the suite, by its id, wrong."""
         return any(fnmatchcase(case, pattern) for pattern in self.cases)
 
+    def is_in(self, jaxlib: str) -> bool:
+        """Whether a release of jaxlib has it."""
+        return _has(jaxlib, self.releases)
+
     @property
     def is_cured(self) -> bool:
-        """Whether this process has the flag that avoids the fault."""
-        flags = os.environ.get("XLA_FLAGS", "").split()
-        return bool(self.cured_by) and self.cured_by in flags
+        """Whether this process has the flag that avoids the fault, perhaps among other values."""
+        name, _, value = self.cured_by.partition("=")
+        flags = (flag.partition("=") for flag in os.environ.get("XLA_FLAGS", "").split())
+        return any(found == name and value in values.split(",") for found, _, values in flags)
 
 
 def _has_product_and_reduction_in_one_kernel(optimised: str) -> bool:
@@ -97,6 +112,7 @@ _WITHOUT_SUMS_MOVED = "--xla_disable_hlo_passes=while-loop-all-reduce-code-motio
 # The pass that rewrites one expression as another.
 _WITHOUT_SIMPLIFIER = "--xla_disable_hlo_passes=algsimp"
 
+# The oldest release that jitcount supports, and the newest that was tried.
 _OLDEST, _NEWEST = "0.7.1", "0.12.0.1"
 
 KNOWN = (
@@ -110,21 +126,41 @@ KNOWN = (
         may_be_in=_has_product_and_reduction_in_one_kernel,
     ),
     Miscompile(
-        reference="jax #39887",
-        about="minima and maxima of thousands of numbers, one of which is NaN",
+        reference="jax #39103",
+        about="products with a matrix that is broadcast over a batch, then a reduction",
         platform="cpu",
-        releases=("0.9.2", _NEWEST),
+        releases=("0.10.2", "0.11.2"),
+        remedy="use 0.12",
         cured_by=_WITHOUT_YNNPACK,
-        cases=("extrema-of-nan",),
+        cases=("product-of-repeated-reduced",),
     ),
     Miscompile(
-        reference="jax #40412",
-        about="products summed along one of seven axes or more end the process",
+        reference="unreported: one number",
+        about="products with an array of one number, followed by reductions",
         platform="cpu",
-        releases=("0.10.2", "0.10.2"),
-        remedy="use 0.10.1 or 0.11.2",
+        releases=("0.10.2", _NEWEST),
+        remedy="use 0.10.1",
+        cured_by=_WITHOUT_YNNPACK,
+        cases=("product-with-one-number-reduced",),
+    ),
+    Miscompile(
+        reference="jax #39257",
+        about="products summed along one of seven axes or more: the process crashes or hangs",
+        platform="cpu",
+        releases=("0.10.2", "0.11.0"),
+        remedy="use 0.10.1 or 0.11.1",
         cured_by=_WITHOUT_YNNPACK,
         cases=("reductions-of-rank-8",),
+        machines=("x86_64", "AMD64"),
+    ),
+    Miscompile(
+        reference="openxla #21461",
+        about="minima and maxima of thousands of numbers, one of which is NaN",
+        platform="cpu",
+        releases=("0.9.1", _NEWEST),
+        cured_by=_WITHOUT_YNNPACK,
+        cases=("extrema-of-nan",),
+        without_jit=True,
     ),
     Miscompile(
         reference="openxla #48714",
@@ -133,6 +169,16 @@ KNOWN = (
         releases=("0.10.2", _NEWEST),
         cured_by=_WITHOUT_YNNPACK,
         cases=("window-dilated",),
+        without_jit=True,
+    ),
+    Miscompile(
+        reference="openxla #48714",
+        about="windows of one element in a dilated array of 256 × 256 and more",
+        platform="cpu",
+        releases=("0.9.1", _NEWEST),
+        cured_by=_WITHOUT_YNNPACK,
+        cases=("window-dilated-large",),
+        without_jit=True,
     ),
     Miscompile(
         reference="openxla #49176",
@@ -149,6 +195,38 @@ KNOWN = (
         releases=(_OLDEST, _NEWEST),
         remedy="make such an index int32",
         cases=("constant-index",),
+        in_shared_pass=True,
+    ),
+    Miscompile(
+        reference="openxla #49118",
+        about="updates past the end of an array that is spread over devices",
+        platform="cpu",
+        releases=(_OLDEST, _NEWEST),
+        remedy="clip the start of the update",
+        cases=("sharded-update-past-the-end",),
+        in_shared_pass=True,
+        without_jit=True,
+    ),
+    Miscompile(
+        reference="openxla #48719",
+        about="windows of one element in a cropped array: the process aborts",
+        platform="cpu",
+        releases=(_OLDEST, _NEWEST),
+        remedy="crop it with a slice",
+        cured_by=_WITHOUT_SIMPLIFIER,
+        cases=("window-of-one-cropped",),
+        in_shared_pass=True,
+        without_jit=True,
+    ),
+    Miscompile(
+        reference="jax #37234",
+        about="the softmax of scaled numbers of 1e10 and more is NaN",
+        platform="cpu",
+        releases=(_OLDEST, _NEWEST),
+        remedy="scale them by a power of two, or before jit",
+        cured_by="--xla_cpu_max_isa=AVX",
+        cases=("softmax-of-far-numbers",),
+        in_shared_pass=True,
     ),
     Miscompile(
         reference="jax #40849",
@@ -158,6 +236,17 @@ KNOWN = (
         remedy="use 0.12",
         cured_by=_WITHOUT_SIMPLIFIER,
         cases=("slice-of-slice",),
+        in_shared_pass=True,
+    ),
+    Miscompile(
+        reference="openxla #49122",
+        about="slices from past the end of an array that is spread over devices",
+        platform="cpu",
+        releases=(_OLDEST, "0.11.2"),
+        remedy="use 0.12",
+        cured_by=_WITHOUT_SIMPLIFIER,
+        cases=("sharded-slice-past-the-end",),
+        in_shared_pass=True,
     ),
     Miscompile(
         reference="openxla #48715",
@@ -165,8 +254,8 @@ KNOWN = (
         platform="cpu",
         releases=(_OLDEST, "0.11.2"),
         remedy="use 0.12",
-        cured_by=_WITHOUT_SIMPLIFIER,
         cases=("window-of-cropped",),
+        in_shared_pass=True,
     ),
     Miscompile(
         reference="openxla #48713",
@@ -175,6 +264,7 @@ KNOWN = (
         releases=(_OLDEST, "0.11.2"),
         remedy="use 0.12",
         cases=("convolution-cropped",),
+        without_jit=True,
     ),
     Miscompile(
         reference="openxla #48716",
@@ -183,6 +273,17 @@ KNOWN = (
         releases=(_OLDEST, "0.11.2"),
         remedy="use 0.12",
         cases=("scatter-without-index",),
+        without_jit=True,
+    ),
+    Miscompile(
+        reference="openxla #48718",
+        about="one update at an index whose type cannot count all places",
+        platform="cpu",
+        releases=(_OLDEST, "0.11.2"),
+        remedy="use 0.12, or make such an index int32",
+        cases=("narrow-index-scatter",),
+        in_shared_pass=True,
+        without_jit=True,
     ),
     Miscompile(
         reference="openxla #48454",
@@ -191,30 +292,52 @@ KNOWN = (
         releases=(_OLDEST, "0.11.2"),
         remedy="use 0.12",
         cases=("loop-steps",),
+        in_shared_pass=True,
+    ),
+    Miscompile(
+        reference="openxla #42732",
+        about="a function of its inverse where the value between is infinite: log(exp(x))",
+        platform="cpu",
+        releases=(_OLDEST, "0.11.1"),
+        remedy="use 0.11.2",
+        cured_by=_WITHOUT_SIMPLIFIER,
+        cases=("inverse-past-overflow",),
+        in_shared_pass=True,
+    ),
+    Miscompile(
+        reference="jax #29537",
+        about="exponentials of a NaN that the compiler finds out",
+        platform="cpu",
+        releases=(_OLDEST, "0.11.1"),
+        remedy="use 0.11.2",
+        cases=("function-of-known-nan",),
     ),
     Miscompile(
         reference="openxla #44705",
         about="the angle of a zero that the compiler finds out",
         platform="cpu",
         releases=(_OLDEST, "0.11.0"),
-        remedy="use 0.11.2",
+        remedy="use 0.11.1",
         cases=("angle-of-zeros",),
+        in_shared_pass=True,
     ),
     Miscompile(
-        reference="openxla #42732",
-        about="a function of its inverse where the value between is infinite: log(exp(x))",
+        reference="openxla #46628",
+        about="sizes and signs of squares of integers that wrap around",
         platform="cpu",
         releases=(_OLDEST, "0.11.0"),
-        remedy="use 0.11.2",
+        remedy="use 0.11.1",
         cured_by=_WITHOUT_SIMPLIFIER,
-        cases=("inverse-past-overflow",),
+        cases=("squares-of-integers",),
+        in_shared_pass=True,
     ),
     Miscompile(
         reference="jax #33479",
         about="gathers from constants",
         platform="cpu",
-        releases=(_OLDEST, "0.7.2"),
-        remedy="use 0.8.3",
+        releases=(_OLDEST, "0.8.1"),
+        remedy="use 0.8.2",
+        cured_by=_WITHOUT_SIMPLIFIER,
         cases=("constant-gather",),
     ),
     *(
@@ -252,7 +375,7 @@ def warning(miscompile: Miscompile) -> str:
 
 def has_recognisable() -> bool:
     """Whether the installed release has a miscompile, of any platform, that `may_be_in` tells."""
-    return any(_has(jaxlib_release(), each.releases) for each in KNOWN if each.may_be_in)
+    return any(each.is_in(jaxlib_release()) for each in KNOWN if each.may_be_in)
 
 
 @cache
@@ -279,12 +402,15 @@ def _numbers(release: str) -> tuple[int, ...]:
 def known_on(platform: str, jaxlib: str) -> list[Miscompile]:
     """The miscompiles of a platform's compiler in a release of jaxlib, with this process's flags.
 
-    >>> [each.reference for each in known_on("cpu", "0.10.1")]
-    []
+    >>> known_on("cpu", "0.8.1")[-1].reference
+    'jax #33479'
     """
     platform = {"gpu": "cuda"}.get(platform, platform)  # as JAX calls a GPU, and as we do
     return [
         each
         for each in KNOWN
-        if each.platform == platform and _has(jaxlib, each.releases) and not each.is_cured
+        if each.platform == platform
+        and each.is_in(jaxlib)
+        and (not each.machines or machine() in each.machines)
+        and not each.is_cured
     ]

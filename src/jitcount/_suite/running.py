@@ -10,6 +10,7 @@ import msgspec
 
 from jitcount._emulate.as_if import as_if_or_null
 from jitcount._ledger.environment import environment
+from jitcount._ledger.findings import findings
 from jitcount._ledger.ledger import CaseEntry, Ledger
 from jitcount._miscompiles.known import jaxlib_release, known_on
 from jitcount._suite.case import Case, run_case
@@ -50,13 +51,15 @@ def run_suite(
     """
     found = {}
     with as_if_or_null(as_if) as emulation:
-        known = known_here(as_if)
+        known, perhaps = known_here(as_if), _perhaps_wrong_here(as_if)
         for case in cases:
             before = len(emulation.programs) if emulation else 0
             entry = run_case(case, timed=timed, targets=targets)
             if emulation:
                 entry = _with_reasons(entry, emulation.programs[before:])
-            reference = next((each.reference for each in known if each.makes_wrong(case.id)), "")
+            reference = _reference(case, known)
+            if not reference and findings(entry):
+                reference = _reference(case, perhaps)
             if reference and not entry.unsupported:
                 entry = msgspec.structs.replace(entry, known_wrong=reference)
             found[case.id] = entry
@@ -66,11 +69,32 @@ def run_suite(
 
 def known_here(as_if: str = "") -> list[Miscompile]:
     """The known miscompiles of the compiler that is used: this machine's, or a target's."""
-    if jax.config.values["jax_disable_jit"]:  # then there is nothing to fuse
-        return []
     platform = parse(as_if).platform if as_if else jax.devices()[0].platform
     known = known_on(platform, jaxlib_release())
-    return [each for each in known if each.fewest_devices <= jax.device_count()]
+    enough = [each for each in known if each.fewest_devices <= jax.device_count()]
+    return _with_or_without_jit(enough)
+
+
+def _perhaps_wrong_here(as_if: str) -> list[Miscompile]:
+    """The miscompiles of XLA:CPU that may make a case wrong on another platform as well.
+
+    Compilers share passes, and what is emulated is compiled by XLA:CPU in the end. But such a case
+    may be right there, too.
+    """
+    if not as_if and jax.devices()[0].platform == "cpu":
+        return []
+    known = _with_or_without_jit(known_on("cpu", jaxlib_release()))
+    return [each for each in known if as_if or each.in_shared_pass]
+
+
+def _with_or_without_jit(known: list[Miscompile]) -> list[Miscompile]:
+    """The miscompiles that matter: without jit nothing is fused."""
+    no_jit = jax.config.values["jax_disable_jit"]
+    return [each for each in known if each.without_jit] if no_jit else known
+
+
+def _reference(case: Case, known: Iterable[Miscompile]) -> str:
+    return next((each.reference for each in known if each.makes_wrong(case.id)), "")
 
 
 def _with_reasons(entry: CaseEntry, programs: Sequence[EmulatedProgram]) -> CaseEntry:

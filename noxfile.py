@@ -42,6 +42,7 @@ ROOT = Path(__file__).parent
 RESULTS = ROOT / "results"
 VERSIONS = RESULTS / "versions"
 MODES = RESULTS / "modes"
+MUSEUM = RESULTS / "museum"
 DIST = ROOT / "dist"
 PROJECT = nox.project.load_toml(ROOT / "pyproject.toml")
 
@@ -516,6 +517,25 @@ def score(session: nox.Session) -> None:
     session.install("-e", ".")
     files = [str(score_file(release)) for release in RELEASES]
     session.run("python", "-m", "tools.score", "--join", *files)
+
+
+@nox.session(default=False, venv_backend="none", tags=["weekly"])
+def museum(session: nox.Session) -> None:
+    """Run what was ever compiled wrongly under every JAX release, and show where it is wrong."""
+    shutil.rmtree(MUSEUM, ignore_errors=True)
+    MUSEUM.mkdir(parents=True)
+    listed = (ROOT / "tools" / "museum.py").read_text("utf-8").partition("RELEASES = (")[2]
+    releases = re.findall(r'"([\d.]+)"', listed.partition("\n)")[0])
+    env = environment() | {"JAX_NUM_CPU_DEVICES": "2"}
+    run = ("uv", "run", "--quiet", "--isolated", "--no-project", "--with-editable", ".")
+    ledgers = {release: MUSEUM / f"{release}.json" for release in releases}
+    for release, ledger in ledgers.items():
+        python = "3.11" if int(release.split(".")[1]) < 11 else "3.12"
+        jax = ("--python", python, "--with", f"jax=={release}", "--with", f"jaxlib=={release}")
+        command = ("python", "-m", "tools.museum", "--ledger", str(ledger))
+        session.run(*run, *jax, *command, env=env, external=True)
+    shown = ("python", "-m", "tools.museum", *map(str, ledgers.values()))
+    session.run(*run, *shown, env=env, external=True)
 
 
 # --- More ways to run the suite -----------------------------------------------------------------

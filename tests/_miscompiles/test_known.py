@@ -10,11 +10,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from jitcount._miscompiles import known
 from jitcount._miscompiles.known import KNOWN, jaxlib_release, known_on, warning
 from jitcount._miscompiles.suspects import Suspects
 from jitcount._registry import registry
+from jitcount._suite.crash_cases import CRASH_CASES
+from jitcount._suite.reported_cases import REPORTED_CASES
 from jitcount._suite.running import chosen
 from tests.helpers import ROOT, jitcount, python
+from tools.museum import RELEASES, expected_standings, table
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,22 +40,82 @@ _WARNING = (
 )
 
 
-@pytest.mark.parametrize("miscompile", KNOWN, ids=lambda each: each.reference)
-def test_each_has_cases_and_a_row_in_the_docs(miscompile: Miscompile) -> None:
+_EACH = pytest.mark.parametrize(
+    "miscompile", KNOWN, ids=lambda each: f"{each.reference}, {each.platform}, {each.about}"
+)
+_PAGE = (ROOT / "docs" / "miscompiles.md").read_text(encoding="utf-8")
+
+
+@_EACH
+def test_each_names_its_report_and_what_to_do(miscompile: Miscompile) -> None:
+    assert re.fullmatch(r"(jax|openxla) #\d+|unreported: [a-z ]+", miscompile.reference)
+    assert miscompile.platform in {"cpu", "cuda", "tpu"}
+    assert miscompile.remedy or miscompile.cured_by
+    assert re.fullmatch(r"--xla_\w+=[\w-]*|", miscompile.cured_by)
+
+
+@_EACH
+def test_each_begins_in_a_release_and_ends_in_one(miscompile: Miscompile) -> None:
+    first, last = map(RELEASES.index, miscompile.releases)
+    assert first <= last
+    there = [release for release in RELEASES if miscompile.is_in(release)]
+    assert there == list(RELEASES[first : last + 1])
+
+
+@_EACH
+def test_each_has_cases_that_exist(miscompile: Miscompile) -> None:
     for pattern in miscompile.cases:
         assert chosen([pattern]), pattern
-    page = (ROOT / "docs" / "miscompiles.md").read_text(encoding="utf-8")
-    assert miscompile.reference in page
 
 
-def test_it_is_known_of_its_release_and_platform_only() -> None:
-    assert [each.reference for each in known_on("cpu", "0.10.2")] == ["jax #39103"]
-    assert known_on("cpu", "0.10.1") == known_on("tpu", "0.10.2") == []
+def test_no_case_is_wrong_by_two_miscompiles_of_a_platform() -> None:
+    cases = [(each.platform, pattern) for each in KNOWN for pattern in each.cases]
+    assert len(set(cases)) == len(cases)
 
 
-def test_a_flag_that_cures_it_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XLA_FLAGS", "--xla_cpu_experimental_ynn_fusion_type= --xla_other=1")
-    assert known_on("cpu", "0.10.2") == []
+def test_every_reported_case_is_wrong_somewhere() -> None:
+    concerned = {case.id for each in KNOWN if each.cases for case in chosen(each.cases)}
+    assert {case.id for case in (*REPORTED_CASES, *CRASH_CASES)} <= concerned
+
+
+@_EACH
+def test_each_has_a_row_in_the_docs_with_its_releases(miscompile: Miscompile) -> None:
+    releases = " – ".join(dict.fromkeys(miscompile.releases))
+    rows = [row.split(" | ") for row in _PAGE.splitlines() if row.startswith("| ")]
+    there = [row for row in rows if miscompile.reference in row[0] and releases in row]
+    assert there, f"{miscompile.reference} | {releases}"
+    assert all(any(f"`{case}`" in row[-1] for row in there) for case in miscompile.cases)
+
+
+def test_the_docs_have_the_table_of_releases() -> None:
+    shown = table(expected_standings(RELEASES))
+    assert f"```text\n{shown}\n```" in _PAGE, "python -m tools.museum --expected prints it"
+
+
+def test_it_is_known_of_its_releases_and_platform_only() -> None:
+    named = {jaxlib: known_on("cpu", jaxlib) for jaxlib in ("0.8.1", "0.8.2")}
+    assert {each.reference for each in named["0.8.1"]} - {
+        each.reference for each in named["0.8.2"]
+    } == {"jax #33479"}
+    assert not {each.platform for each in known_on("gpu", "0.10.2")} - {"cuda"}
+
+
+def test_it_is_known_of_its_machines_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    named = {}
+    for machine in ("x86_64", "aarch64"):
+        monkeypatch.setattr(known, "machine", lambda machine=machine: machine)
+        named[machine] = {each.reference for each in known_on("cpu", "0.10.2")}
+    assert named["x86_64"] - named["aarch64"] == {"jax #39257"}
+
+
+@pytest.mark.parametrize("others", ["", ",fusion"])
+def test_a_flag_that_cures_it_ends_it(monkeypatch: pytest.MonkeyPatch, others: str) -> None:
+    flags = f"--xla_other=1 --xla_disable_hlo_passes=algsimp{others}"
+    monkeypatch.delenv("XLA_FLAGS", raising=False)
+    before = {each.cured_by for each in known_on("cpu", "0.10.2")}
+    monkeypatch.setenv("XLA_FLAGS", flags)
+    after = {each.cured_by for each in known_on("cpu", "0.10.2")}
+    assert before - after == {"--xla_disable_hlo_passes=algsimp"}
 
 
 def test_the_warning_says_what_and_where_and_what_to_do() -> None:

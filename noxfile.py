@@ -352,10 +352,10 @@ JAX_OF_TESTS = "0.10.2"
 def jax_tests(session: nox.Session) -> None:
     """Run JAX's own tests as if on a TPU and a GPU, exactly: they must end as on the CPU."""
     if not os.environ.get("JITCOUNT_JAX_TESTS"):
-        clone = f"git clone --depth 1 --branch jax-v{JAX_OF_TESTS} https://github.com/jax-ml/jax"
+        release = f"--branch jax-v{JAX_OF_TESTS} https://github.com/jax-ml/jax"
         session.error(
-            f"JITCOUNT_JAX_TESTS is not set: nothing was installed or run. `{clone}` makes a "
-            "checkout of JAX with its tests, and that variable names its folder"
+            "JITCOUNT_JAX_TESTS is not set: nothing was installed or run. It names the folder of a "
+            f"checkout of JAX with its tests; `git clone --depth 1 {release} ../jax` makes one"
         )
     extras = ",".join(backend.compiler for backend in ACCELERATORS)
     requirements = (*group("test"), *group("jax-tests"))

@@ -254,8 +254,8 @@ def checkout() -> Path:
     import jax  # noqa: PLC0415 (it takes long)
 
     how = (
-        f"`git clone --depth 1 --branch jax-v{jax.__version__} https://github.com/jax-ml/jax` "
-        f"makes one, and {CHECKOUT} names its folder"
+        f"`git clone --depth 1 --branch jax-v{jax.__version__} https://github.com/jax-ml/jax "
+        f"../jax` makes one, and {CHECKOUT} names its folder"
     )
     named = os.environ.get(CHECKOUT)
     if not named:

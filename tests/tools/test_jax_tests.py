@@ -103,7 +103,7 @@ def test_without_a_checkout_it_says_how_to_make_one(
     assert jax_tests.main([]) == 2
     assert capsys.readouterr().err == (
         "JITCOUNT_JAX_TESTS is not set: a checkout of JAX's tests is needed. `git clone --depth 1 "
-        f"--branch jax-v{jax.__version__} https://github.com/jax-ml/jax` makes one, and "
+        f"--branch jax-v{jax.__version__} https://github.com/jax-ml/jax ../jax` makes one, and "
         "JITCOUNT_JAX_TESTS names its folder\n"
     )
 

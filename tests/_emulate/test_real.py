@@ -92,6 +92,16 @@ def test_a_mean_of_float16_keeps_its_denormals(target: str) -> None:
     assert all(program.faithful for program in emulation.programs)
 
 
+@pytest.mark.parametrize("target", BOTH)
+def test_a_scatter_of_complex_numbers_adds_both_parts(target: str) -> None:
+    x = (normal(4, 4) + 1j * normal(4, 4)).astype(np.complex64)
+    places = np.array([2, 0, 3, 1])
+    with jitcount.as_if(target) as emulation:
+        made = jax.jit(lambda x: jnp.zeros_like(x).at[places].add(x))(x)
+    np.testing.assert_array_equal(np.asarray(made)[places], x)
+    assert all(program.faithful for program in emulation.programs)
+
+
 MODEL = """
 import jax, jax.numpy as jnp
 

@@ -101,3 +101,51 @@ def test_a_sink_takes_a_value_and_returns_nothing(run_hlo: Run) -> None:
     text = module(f"{parameters(_X)}\n{sink}\nROOT %it = f32[2] negate(%p0)")
     (made,) = run_hlo(text, _X)
     np.testing.assert_array_equal(made, -_X)
+
+
+_BOTH_ADDED = """both (a: f32[], b: s32[], c: f32[], d: s32[]) -> (f32[], s32[])
+%a = f32[] parameter(0)
+%b = s32[] parameter(1)
+%c = f32[] parameter(2)
+%d = s32[] parameter(3)
+%ac = f32[] add(%a, %c)
+%bd = s32[] add(%b, %d)
+ROOT %t = (f32[], s32[]) tuple(%ac, %bd)"""
+
+
+@pytest.mark.parametrize("element", ["f32", "s32"])
+def test_a_scatter_of_two_arrays_that_begin_as_the_same_zeros(run_hlo: Run, element: str) -> None:
+    # XLA:CPU itself writes these to the wrong places.
+    dtype = np.float32 if element == "f32" else np.int32
+    places = np.array([2, 0, 3, 0], np.int32)
+    one = np.arange(1, 9, dtype=np.float32).reshape(4, 2)
+    other = (-100 * one).astype(dtype)
+    lines = f"""
+        {parameters(places, one, other)}
+        %zero = f32[] constant(0)
+        %same = {element}[] constant(0)
+        %zeros = f32[4,2]{{1,0}} broadcast(%zero), dimensions={{}}
+        %others = {element}[4,2]{{1,0}} broadcast(%same), dimensions={{}}
+        ROOT %s = (f32[4,2], {element}[4,2]) scatter(%zeros, %others, %p0, %p1, %p2), {_TO_ROWS}
+        """
+    both = _BOTH_ADDED.replace("s32", element)
+    made = run_hlo(module(lines, both), places, one, other)
+    for found, added in zip(made, (one, other), strict=True):
+        wanted = np.zeros_like(added)
+        np.add.at(wanted, places, added)
+        np.testing.assert_array_equal(found, wanted)
+
+
+_TO_ROWS = (
+    "update_window_dims={1}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, "
+    "index_vector_dim=1, to_apply=%both"
+)
+
+
+def test_a_scatter_of_two_arrays_of_other_bits_says_so() -> None:
+    x, places = np.zeros((4, 2), np.float64), np.zeros(4, np.int32)
+    line = f"ROOT %s = (f64[4,2], f64[4,2]) scatter(%p0, %p0, %p1, %p0, %p0), {_TO_ROWS}"
+    text = module(f"{parameters(x, places)}\n{line}", _BOTH_ADDED.replace("f32", "f64"))
+    with pytest.raises(NotKnownError) as error:
+        translate(text)
+    assert str(error.value) == "a scatter of f64, f64 at once"

@@ -9,8 +9,10 @@ from jitcount._emulate.writer import array, listed
 from jitcount._hlo.parser import Shape
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from jitcount._emulate.translate import Context
-    from jitcount._emulate.writer import Value, Values
+    from jitcount._emulate.writer import Value, Values, Writer
 
 
 @rule("dynamic-slice")
@@ -79,9 +81,60 @@ def _scatter(context: Context) -> Values:
     count = len(shapes)
     inputs = [writer.convert(*pair) for pair in zip(arrays[:count], elements, strict=True)]
     updates = [writer.convert(*pair) for pair in zip(arrays[count + 1 :], elements, strict=True)]
+    if count > 1:
+        return _scatter_of_pairs(context, inputs, updates, how)
     region = writer.region([Shape(each, ()) for each in elements * 2], context.region("to_apply"))
     given = [*inputs, arrays[count], *updates]
     return context.structured(writer.ops("scatter", given, shapes, how, [region]))
+
+
+def _scatter_of_pairs(
+    context: Context, inputs: list[Value], updates: list[Value], how: str
+) -> Values:
+    """A scatter of two arrays of 32 bits, as one of 64.
+
+    A TPU has complex numbers and 64 bits as two arrays, and scatters both at once. XLA:CPU writes
+    such a scatter to the wrong places where both arrays begin as the same value, such as zeros
+    (seen with JAX 0.7.1 to 0.11.2; 0.12 cannot compile it).
+    """
+    elements = [value.shape.element for value in inputs]
+    if len(elements) != _PAIR or any(value.shape.bits != _HALF for value in inputs):
+        raise ValueError(f"a scatter of {', '.join(elements)} at once")
+    writer, combine = context.writer, context.region("to_apply")
+
+    def body(inner: Writer, values: list[Value]) -> list[Value]:
+        parts = [part for value in values for part in _halves(inner, value, elements)]
+        return [_pair(inner, combine(inner, parts))]
+
+    shape = inputs[0].shape.replace("u64")
+    scalar = shape.replace(extents=())
+    given = [_pair(writer, inputs), context.arrays[_PAIR], _pair(writer, updates)]
+    region = writer.region([scalar, scalar], body)
+    return tuple(_halves(writer, writer.op("scatter", given, shape, how, [region]), elements))
+
+
+_PAIR = 2
+_HALF = 32  # bits
+
+
+def _pair(writer: Writer, values: Sequence[Value]) -> Value:
+    """The bits of two arrays as those of one: the first has the lower half."""
+    shape = values[0].shape.replace("u32")
+    low, high = (
+        writer.convert(writer.op("bitcast_convert", [value], shape), "u64") for value in values
+    )
+    high = writer.apply("shift_left", high, writer.full(_HALF, high.shape))
+    return writer.apply("or", low, high)
+
+
+def _halves(writer: Writer, value: Value, elements: Sequence[str]) -> list[Value]:
+    """The two arrays that a pair was made of."""
+    high = writer.apply("shift_right_logical", value, writer.full(_HALF, value.shape))
+    halves = (writer.convert(each, "u32") for each in (value, high))
+    return [
+        writer.op("bitcast_convert", [half], half.shape.replace(element))
+        for half, element in zip(halves, elements, strict=True)
+    ]
 
 
 def _dimension_numbers(context: Context, *names: str) -> str:

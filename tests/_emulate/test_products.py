@@ -6,7 +6,7 @@ Inputs are such that all sums are exact in float32: what differs is the rounding
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import ml_dtypes
 import numpy as np
@@ -196,7 +196,7 @@ def test_in_a_loop_only_the_algorithm_that_rounds_nothing_is_known(run_hlo: Run)
 )
 @pytest.mark.parametrize("kind", ["kLoop", "kCustom"])
 def test_16_bits_that_an_algorithm_holds_are_not_rounded_anywhere(
-    algorithm: str, dtype: type, kind: str, run_hlo: Run
+    algorithm: str, dtype: Any, kind: str, run_hlo: Run
 ) -> None:
     rng = np.random.default_rng(4)
     left, right = (_single(rng, *shape).astype(dtype) for shape in ((8, 1), (1, 8)))

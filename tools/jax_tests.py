@@ -288,13 +288,17 @@ def table(found: Sequence[Comparison]) -> str:
     columns = ["as on the CPU", "the chip's own", "differ", "programs carried over"]
     heads = [f"{target}: {columns[0]} | {' | '.join(columns[1:])}" for target in targets]
     rows = [f"| file | tests | {' | '.join(heads)} |"]
+    tests = {each.file: each.tests for each in found}
     rows.append("|---" + "|---:" * (1 + len(columns) * len(targets)) + "|")
     for file in (*dict.fromkeys(each.file for each in found), None):
         cells = [f"`{file}`" if file else "all"]
         for target in targets:
             group = [each for each in found if each.target == target and file in {None, each.file}]
             if target == targets[0]:
-                cells.append(f"{sum(each.tests for each in group):,}")
+                cells.append(f"{tests[file] if file else sum(tests.values()):,}")
+            if not group:  # this file was not run there
+                cells += ["–"] * len(columns)
+                continue
             programs = sum(each.programs for each in group)
             lost = sum(each.not_carried_over.total() for each in group)
             cells += [

@@ -12,7 +12,7 @@ from jitcount._text import one_line
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from jitcount._ledger.ledger import CaseEntry
+    from jitcount._ledger.ledger import CaseEntry, Result
     from jitcount._numerics.judging import Verdict
 
 
@@ -56,11 +56,18 @@ def _wrong_results(entry: CaseEntry, judged: Sequence[Verdict] | None) -> list[s
     lines = []
     for number, verdict in enumerate(verdicts(entry) if judged is None else judged):
         if not verdict.holds:
-            which = f"result {number}: " if len(entry.results) > 1 else ""
-            lines.append(f"{which}{verdict}")
+            lines.append(f"{which_result(entry.results, number)}{verdict}")
     if entry.unsteady:
         lines.append(entry.unsteady)
     return lines
+
+
+def which_result(results: Sequence[Result], number: int) -> str:
+    """Which of several results something is said of; empty if there is only one."""
+    if len(results) == 1:
+        return ""
+    name = results[number].name
+    return f"result {number} ({name}): " if name else f"result {number}: "
 
 
 def _refusals(entry: CaseEntry, target: str) -> list[str]:

@@ -25,11 +25,13 @@ Seconds = Annotated[float, msgspec.Meta(ge=0)]
 Count = Annotated[int, msgspec.Meta(ge=0)]
 
 
-class Result(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Result(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """One array that a case returned, and what it must be."""
 
     value: Array
     expected: Expected
+    name: str = ""
+    """What it is, in words: a case of many small programs names each of them."""
 
 
 class CaseEntry(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import jax
 import numpy as np
 
+from jitcount._ledger.findings import which_result
 from jitcount._ledger.ledger import CaseEntry, Result
 from jitcount._numerics.arrays import encode
 from jitcount._numerics.expected import exactly
@@ -51,6 +52,9 @@ class Case:
     unsupported: Callable[[], str] = _anywhere
     """Why the current backend cannot run the case; empty if it can."""
 
+    names: Sequence[str] = ()
+    """What each array is, in words, where a number would not tell; empty if there are few."""
+
 
 def exactly_these(*values: float) -> Callable[[], Sequence[Expected]]:
     """The expectation of scalars that are the same on every backend: float32, or int32 for ints."""
@@ -75,7 +79,11 @@ def run_case(
         except Exception as error:  # noqa: BLE001 (a backend that fails one case runs the others)
             return CaseEntry(compiles=tuple(log.compiles), error=one_line(error))
     expected = case.expected()
-    results = tuple(Result(encode(v), e) for v, e in zip(values, expected, strict=True))
+    names = case.names or [""] * len(values)
+    results = tuple(
+        Result(encode(value), each, name)
+        for value, each, name in zip(values, expected, names, strict=True)
+    )
     return CaseEntry(
         compiles=tuple(log.compiles),
         expected_compiles=None if jax.config.values["jax_disable_jit"] else dict(case.compiles),
@@ -110,7 +118,7 @@ def _unsteady(case: Case, results: Sequence[Result], calls: int) -> str:
                 value.data != first.value.data
                 and not (verdict := judge(value, first.expected)).holds
             ):
-                which = f"result {number}: " if len(results) > 1 else ""
+                which = which_result(results, number)
                 return f"call {call}: {which}{verdict}"
         if time.perf_counter() > end:
             break

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from jitcount._suite.array_cases import ARRAY_CASES
+from jitcount._suite.array_class_cases import ARRAY_CLASS_CASES
 from jitcount._suite.composite_cases import COMPOSITE_CASES
 from jitcount._suite.crash_cases import CRASH_CASES
 from jitcount._suite.elementwise_cases import ELEMENTWISE_CASES
@@ -10,8 +11,10 @@ from jitcount._suite.integer_cases import INTEGER_CASES
 from jitcount._suite.long_cases import LONG_CASES
 from jitcount._suite.model_cases import MODEL_CASES
 from jitcount._suite.moving_cases import MOVING_CASES
+from jitcount._suite.moving_class_cases import MOVING_CLASS_CASES
 from jitcount._suite.problem_cases import PROBLEM_CASES
 from jitcount._suite.product_cases import PRODUCT_CASES
+from jitcount._suite.product_class_cases import PRODUCT_CLASS_CASES
 from jitcount._suite.reported_cases import REPORTED_CASES
 from jitcount._suite.sharded_cases import SHARDED_CASES
 from jitcount._suite.sharded_class_cases import SHARDED_CLASS_CASES
@@ -31,6 +34,9 @@ CASES = (
     *COMPOSITE_CASES,
     *REPORTED_CASES,
     *CRASH_CASES,
+    *PRODUCT_CLASS_CASES,
+    *MOVING_CLASS_CASES,
+    *ARRAY_CLASS_CASES,
     *SHARDED_CASES,
     *SHARDED_CLASS_CASES,
     *MODEL_CASES,

@@ -79,9 +79,11 @@ def _with_fresh_data(names: list[str]) -> list[tuple[str, list[str]]]:
     for module in [name for name in sys.modules if name.startswith("jitcount._suite.")]:
         if module.endswith(("_cases", ".cases", ".running")):
             del sys.modules[module]
-    from jitcount._suite.running import chosen  # noqa: PLC0415
+    from jitcount._suite.running import chosen, known_here  # noqa: PLC0415
 
-    left_out = {case.id for case in chosen(_LEFT_OUT)}
+    # What this release is known to compile wrongly is no false alarm.
+    known = [pattern for miscompile in known_here() for pattern in miscompile.cases]
+    left_out = {case.id for case in chosen([*_LEFT_OUT, *known])}
     found = []
     for case in chosen(names):
         if case.id in left_out or case.unsupported():

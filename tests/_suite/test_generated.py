@@ -26,6 +26,11 @@ def test_a_short_array_stays_as_it_is() -> None:
     assert digest(short) is short
 
 
+def test_a_zero_has_no_sign() -> None:
+    assert not np.signbit(digest(np.array([-0.0, 1], np.float32))).any()
+    assert digest(np.array(-0.0, np.float32)).shape == ()
+
+
 @pytest.mark.parametrize("place", [0, 511, 512, 4999])
 @pytest.mark.parametrize("wrong", [7.25, np.nan, np.inf, -np.inf])
 def test_one_wrong_number_changes_a_digest(place: int, wrong: float) -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from jitcount._suite.algebra_cases import ALGEBRA_CASES
 from jitcount._suite.array_cases import ARRAY_CASES
 from jitcount._suite.array_class_cases import ARRAY_CLASS_CASES
+from jitcount._suite.array_operation_cases import ARRAY_OPERATION_CASES
 from jitcount._suite.composite_cases import COMPOSITE_CASES
 from jitcount._suite.crash_cases import CRASH_CASES
 from jitcount._suite.elementwise_cases import ELEMENTWISE_CASES
+from jitcount._suite.function_cases import FUNCTION_CASES
 from jitcount._suite.integer_cases import INTEGER_CASES
+from jitcount._suite.integer_operation_cases import INTEGER_OPERATION_CASES
 from jitcount._suite.long_cases import LONG_CASES
 from jitcount._suite.model_cases import MODEL_CASES
 from jitcount._suite.moving_cases import MOVING_CASES
@@ -18,8 +22,18 @@ from jitcount._suite.product_class_cases import PRODUCT_CLASS_CASES
 from jitcount._suite.reported_cases import REPORTED_CASES
 from jitcount._suite.sharded_cases import SHARDED_CASES
 from jitcount._suite.sharded_class_cases import SHARDED_CLASS_CASES
+from jitcount._suite.sharded_operation_cases import SHARDED_OPERATION_CASES
 from jitcount._suite.sum_cases import SUM_CASES
 from jitcount._suite.whole_cases import WHOLE_CASES
+
+OPERATION_CASES = (
+    *FUNCTION_CASES,
+    *INTEGER_OPERATION_CASES,
+    *ARRAY_OPERATION_CASES,
+    *ALGEBRA_CASES,
+    *SHARDED_OPERATION_CASES,
+)
+"""The cases of single operations; `operations` has the table of what they test."""
 
 CASES = (
     *PROBLEM_CASES,
@@ -39,5 +53,6 @@ CASES = (
     *ARRAY_CLASS_CASES,
     *SHARDED_CASES,
     *SHARDED_CLASS_CASES,
+    *OPERATION_CASES,
     *MODEL_CASES,
 )

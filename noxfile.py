@@ -256,7 +256,7 @@ def add_benchmarks(backend: Backend) -> None:
     nox.session(name=f"bench-{backend.name}", default=backend is CPU, tags=tags)(bench)
 
 
-SHARDED = ("sharded-*", "transformer-sharded")
+SHARDED = ("sharded-*", "op-sharded-*", "transformer-sharded")
 
 
 def add_aot(backend: Backend) -> None:
@@ -547,6 +547,13 @@ def faults(session: nox.Session) -> None:
     install(session)
     env = environment() | {"JAX_NUM_CPU_DEVICES": "2"}
     session.run("python", "-m", "tools.faults", *session.posargs, env=env)
+
+
+@nox.session(default=False, tags=["weekly"])
+def drawn(session: nox.Session) -> None:
+    """Draw 300 faults of single operations at random: at least 99 % must be noticed."""
+    install(session)
+    session.run("python", "-m", "tools.faults.drawn", *session.posargs, env=environment())
 
 
 # The ways to run the same cases on one machine: arguments of the suite, and environment.

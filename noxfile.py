@@ -585,6 +585,13 @@ def seeds(session: nox.Session) -> None:
     session.run("python", "-m", "tools.seeds", *arguments, env=environment())
 
 
+@nox.session(default=False, tags=["weekly"])
+def hunt(session: nox.Session) -> None:
+    """Hunt for programs that JAX compiles wrongly: an hour, or MINUTES and a SEED after --."""
+    install(session, *group("hunt"))
+    session.run("python", "-m", "tools.hunt", *session.posargs, env=environment())
+
+
 @nox.session(default=False)
 def compare(session: nox.Session) -> None:
     """Compare the ledgers in results/, or those that are named after --."""

@@ -14,6 +14,8 @@ from functools import cache
 from platform import machine
 from typing import TYPE_CHECKING
 
+from jitcount._miscompiles import kernels
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -81,28 +83,6 @@ class Miscompile:
         return any(found == name and value in values.split(",") for found, _, values in flags)
 
 
-def _has_product_and_reduction_in_one_kernel(optimised: str) -> bool:
-    """Whether YNNPACK, XLA:CPU's library of kernels, computes a product and reduces it at once."""
-    if "__ynn_fusion" not in optimised:
-        return False
-    from jitcount._hlo.scanner import scan  # noqa: PLC0415 (few programs have such a kernel)
-
-    program = scan(optimised)
-    fusions = (
-        instruction
-        for instructions in program.computations.values()
-        for instruction in instructions
-        if "__ynn_fusion" in instruction.line
-    )
-    for fusion in fusions:
-        opcodes = {
-            inner.opcode for name in fusion.called for inner in program.computations.get(name, ())
-        }
-        if {"dot", "reduce"} <= opcodes:
-            return True
-    return False
-
-
 # XLA:CPU's library of kernels, which most of its faults since 0.9 are in.
 _WITHOUT_YNNPACK = "--xla_cpu_experimental_ynn_fusion_type="
 
@@ -124,7 +104,7 @@ KNOWN = (
         remedy="use 0.10.1 or 0.11",
         cured_by=_WITHOUT_YNNPACK,
         cases=("class-product-rows-squared", "class-product-float64-reduced"),
-        may_be_in=_has_product_and_reduction_in_one_kernel,
+        may_be_in=kernels.rows_changed_and_reduced,
     ),
     # The report calls 0.10.1 right, and so is its own program there. These two forms of the same
     # kernels, which the same flag avoids, were found by the suite's classes in more releases.
@@ -136,6 +116,7 @@ KNOWN = (
         remedy="use 0.12",
         cured_by=_WITHOUT_YNNPACK,
         cases=("class-product-rows-reduced",),
+        may_be_in=kernels.rows_reduced,
     ),
     Miscompile(
         reference="jax #39103",
@@ -145,6 +126,7 @@ KNOWN = (
         remedy="use 0.12",
         cured_by=_WITHOUT_YNNPACK,
         cases=("class-product-matrices-reduced", "product-of-repeated-reduced"),
+        may_be_in=kernels.with_repeated_array,
     ),
     Miscompile(
         reference="unreported: one number",
@@ -154,6 +136,7 @@ KNOWN = (
         remedy="use 0.10.1",
         cured_by=_WITHOUT_YNNPACK,
         cases=("product-with-one-number-reduced",),
+        may_be_in=kernels.with_repeated_number,
     ),
     Miscompile(
         reference="jax #39257",

@@ -62,8 +62,8 @@ def suite_table(ledger: Ledger, wrong: Mapping[str, Sequence[str]], took: float)
 
 def warnings(ledger: Ledger, known: Sequence[Miscompile]) -> list[Part]:
     """What this release is known to miscompile, by the cases that were run: a line each."""
-    seen = {entry.known_wrong for entry in ledger.cases.values()}
-    return [Note(warning(miscompile)) for miscompile in known if miscompile.reference in seen]
+    seen = [case for case, entry in ledger.cases.items() if entry.known_wrong]
+    return [Note(warning(each)) for each in known if any(map(each.makes_wrong, seen))]
 
 
 def _closing(ledger: Ledger, wrong: Mapping[str, Sequence[str]]) -> str:

@@ -83,8 +83,6 @@ def sharded_case(  # noqa: PLR0913
     )
 
 
-sharded_case = _case
-
 # --- Collectives by hand --------------------------------------------------------------------------
 
 _BLOCK = whole(64, 72, most=30, seed=14)

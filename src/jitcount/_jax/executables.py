@@ -58,6 +58,20 @@ def for_long_chains(options: Any) -> Any:
     return how
 
 
+def without_ynnpack(options: Any) -> Any:
+    """Compile options for a program that stands for another machine's.
+
+    XLA:CPU's library of kernels, YNNPACK, computes some products wrongly in every release since
+    0.9.1 (docs/miscompiles.md), and the target would be blamed for it.
+    """
+    if jax.__version_info__ < (0, 9, 1):  # there is no such option, or it does nothing
+        return options
+    how = xla_client.CompileOptions.ParseFromString(options.SerializeAsString())
+    without = "xla_cpu_experimental_ynn_fusion_type", ""
+    how.env_option_overrides = [*how.env_option_overrides, without]
+    return how
+
+
 def compile_as(written: bytes, options: bytes, devices: Sequence[Any]) -> Any:
     """Compile a module with another process's options, on devices of this one."""
     with _mlir.make_ir_context():

@@ -28,6 +28,7 @@ from jitcount._jax.executables import (
     for_long_chains,
     loaded_executable,
     without_shardy,
+    without_ynnpack,
     written_options,
 )
 from jitcount._jax.replacing import main_function, with_body
@@ -89,7 +90,7 @@ class Compilable:
     @property
     def _options(self) -> Any:
         """JAX's options; without Shardy where there are shards, whose text has XLA's shardings."""
-        given = self._arguments["compile_options"]
+        given = without_ynnpack(self._arguments["compile_options"])
         given = without_shardy(given) if self._has_shards else given
         return for_long_chains(given) if self._has_long_chains else given
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from typing import Any
 
 import pytest
@@ -39,13 +38,14 @@ def test_a_program_that_does_not_end_is_ended(monkeypatch: pytest.MonkeyPatch) -
 
 def test_a_program_that_ends_well_runs_once(monkeypatch: pytest.MonkeyPatch) -> None:
     started = []
-    run = subprocess.run
+    process: Any = vars(crash_cases)["subprocess"]
+    run = process.run
 
     def counted(*arguments: Any, **options: Any) -> Any:
         started.append(arguments)
         return run(*arguments, **options)
 
-    monkeypatch.setattr(subprocess, "run", counted)
+    monkeypatch.setattr(process, "run", counted)
     entry = run_case(in_its_own_process("a", "", "x = 'runs once'"))
     assert (entry.error, len(entry.results), len(started)) == ("", 1, 1)
 

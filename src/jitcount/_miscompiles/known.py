@@ -310,9 +310,9 @@ KNOWN = (
     Miscompile(
         # Not reported that we know of. `ReshardAsWindowedInput` in XLA's spmd_partitioner.cc keeps
         # what it has filled up for one window by the window and the sharding, without the number
-        # that it was filled up with: cumsum and cummin of one spread array share their zeros.
-        reference="openxla spmd_partitioner.cc",
-        about="two windows over one spread array, such as its running sum and its running minimum",
+        # that it was filled up with: cumsum and cummin of one sharded array share their zeros.
+        reference="unreported: two windows",
+        about="two windows over one sharded array, such as its running sum and its running minimum",
         platform="cpu",
         releases=(_OLDEST, "0.11.2"),
         remedy="use 0.12",

@@ -15,7 +15,6 @@ import pytest
 
 from jitcount._after_jax import after_import_of_jax, forget
 from jitcount._miscompiles.known import has_recognisable
-from jitcount._show.text import plural
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -108,6 +107,8 @@ class Miscompiles:
             terminalreporter.write_line(warning)
             terminalreporter.write_line(f"  {program}")
         if self._checks:
+            from jitcount._show.text import plural  # noqa: PLC0415 (few runs show anything)
+
             compared = plural(self._checked.pop("", 0), "program")
             terminalreporter.write_line(f"{compared} compared with operations one by one")
             for reason, count in self._checked.most_common():

@@ -123,6 +123,7 @@ TESTED = (
         "indices in range, beside it and far off, in each mode; every width; past 2**20; sharded",
         (
             "op-gather-float32",
+            "op-gather-int32",
             "op-gather-bfloat16",
             "op-gather-uint8",
             "op-gather-bool",

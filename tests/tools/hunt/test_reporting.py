@@ -1,12 +1,11 @@
 """What is kept of a find: a program that needs nothing else, and returns 1 while it is wrong."""
 
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from tests.helpers import python
 from tools.hunt import reporting
 from tools.hunt.hunting import Failure, Find
 from tools.hunt.program import Input, Program, Step
@@ -103,7 +102,5 @@ def test_what_does_not_come_again_is_no_accusation() -> None:
 )
 def test_it_runs_by_itself(tmp_path: Path, find: Find, code: int, says: str) -> None:
     path = reporting.keep(find, tmp_path)
-    done = subprocess.run(  # noqa: S603
-        [sys.executable, path], capture_output=True, text=True, check=False, cwd=tmp_path
-    )
+    done = python(str(path), cwd=tmp_path)
     assert (done.returncode, says in done.stdout) == (code, True), done.stdout + done.stderr

@@ -125,6 +125,14 @@ def test_the_last_digit_is_not_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     assert difference(jax.make_jaxpr(jnp.exp)(_X), [_X]) == ""
 
 
+def test_an_argument_may_be_a_number_of_pythons(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = np.array([1, 2], np.float32)
+    program = jax.make_jaxpr(lambda x, y: jnp.sin(x) * y)(x, 2.0)
+    assert difference(program, [x, 2.0]) == ""
+    _let_the_compiler(monkeypatch, lambda results: [np.asarray(results[0]) + 1])
+    assert difference(program, [x, 2.0]).endswith("2 of 2 elements are wrong")
+
+
 def test_of_several_results_the_wrong_one_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     _let_the_compiler(monkeypatch, lambda results: [results[0], ~np.asarray(results[1])])
     found = difference(jax.make_jaxpr(lambda x: (x, x[0, 0] > -9))(_X), [_X])

@@ -197,17 +197,26 @@ class RunReport:
 
             yield check_table(self._checker.programs)
         if self._suspects is not None and self._suspects.found:
-            how = "jitcount run --check says whether it is wrong"
-            if self._checker is not None:
-                is_wrong = any(program.wrong for program in self._checker.programs)
-                how = "it was compared, and what it returned "
-                how += "is wrong, see above" if is_wrong else "was right, apart from rounding"
-            lines = self._suspects.lines(how)
-            yield [
-                Note(f"jitcount: {text}") if not depth else Note(text, depth=depth)
-                for pair in lines.values()
-                for depth, text in enumerate(pair)
-            ]
+            notes = []
+            for text, programs in self._suspects.lines(self._whether_wrong).items():
+                notes += [Note(f"jitcount: {text}"), *(Note(line, depth=1) for line in programs)]
+            yield notes
+
+    def _whether_wrong(self, suspect: Compile) -> str:
+        """What is known of a program that this release may have compiled wrongly."""
+        if self._checker is None:
+            return "jitcount run --check says whether it is wrong"
+        same = [
+            checked
+            for checked in self._checker.programs
+            if (checked.compiled.call, checked.compiled.call_site)
+            == (suspect.call, suspect.call_site)
+        ]
+        if any(checked.wrong for checked in same):
+            return "it is wrong, see above"
+        if not same or any(checked.not_checked for checked in same):
+            return "it was not compared"
+        return "it was compared, and was right here, apart from rounding"
 
     def _show_live(self, observation: InFlightCompile) -> None:
         compiled = to_compile(observation, redact=self._options.redact)

@@ -145,6 +145,11 @@ def difference(program: Any, arguments: Sequence[Any]) -> str:
             _on_host(r) for r in Evaluator(MOST_OPERATIONS, until, compute).run(program, arguments)
         ]
 
+    # An argument may be a number of Python's, which has no dtype.
+    arguments = [
+        given if hasattr(given, "dtype") else np.asarray(given, expected.dtype)
+        for given, expected in zip(arguments, program.in_avals, strict=True)
+    ]
     compiled = [_on_host(result) for result in compiled_again(program, arguments)]
     until = time.monotonic() + _MOST_SECONDS
     results = [_Result(*pair) for pair in zip(compiled, one_by_one(until), strict=True)]
@@ -175,6 +180,10 @@ class _Noise:
 
     def compute(self, equation: Any, operands: list[Any]) -> Sequence[Any]:
         """The results of an equation, changed a little."""
+        with np.errstate(all="ignore"):  # infinities and NaN may be part of the program
+            return self._computed(equation, operands)
+
+    def _computed(self, equation: Any, operands: list[Any]) -> Sequence[Any]:
         name = equation.primitive.name
         if name in _EXACT:
             return eval_equation(equation, operands)

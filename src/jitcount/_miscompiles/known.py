@@ -319,6 +319,16 @@ KNOWN = (
         cases=("op-sharded-windows",),
     ),
     Miscompile(
+        # Found by the hunt. openxla #4491 was the same of dynamic_slice, and was mended in 2023.
+        reference="unreported: narrow place",
+        about="updates of a part, at a uint8 place in an array with more places than it can count",
+        platform="cpu",
+        releases=(_OLDEST, "0.11.0"),
+        remedy="use 0.11.1, or make such an index int32",
+        cases=("narrow-index-update",),
+        without_jit=True,
+    ),
+    Miscompile(
         reference="openxla #44705",
         about="the angle of a zero that the compiler finds out",
         platform="cpu",

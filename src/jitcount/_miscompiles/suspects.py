@@ -13,40 +13,52 @@ from jitcount._jax.profiling import compiled_executable, optimised_text
 from jitcount._miscompiles.known import Miscompile, jaxlib_release, known_on, warning
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
     from types import FrameType
 
+    from jitcount._explain.compile import Compile
     from jitcount._observe.in_flight import InFlightCompile
 
 
+_MOST_PROGRAMS = 5  # of one miscompile are shown
+
+
 class Suspects:
-    """A listener that keeps, for each known miscompile, the first program that may have it."""
+    """A listener that keeps, for each known miscompile, the programs that may have it."""
 
     def __init__(self) -> None:
-        self.found: dict[Miscompile, str] = {}
-        """By miscompile, the call and the line of the program."""
+        self.found: dict[Miscompile, list[Compile]] = {}
 
     def __call__(self, compiled: InFlightCompile) -> None:
-        """Look at one program; one of each kind is enough."""
+        """Look at one program."""
         known = known_on(compiled.platform, jaxlib_release())
-        wanted = [each for each in known if each.may_be_in and each not in self.found]
+        wanted = [each for each in known if each.may_be_in]
         if not wanted:
             return
         executable = compiled_executable(_frame_of_jax(sys._getframe(1)))  # noqa: SLF001 (documented)
         text = "" if executable is None else optimised_text(executable)
         for miscompile in wanted:
             if miscompile.may_be_in and miscompile.may_be_in(text):
-                made = to_compile(compiled)
-                self.found[miscompile] = f"{made.call} at {made.call_site}"
+                self.found.setdefault(miscompile, []).append(to_compile(compiled))
 
-    def lines(self, advice: str) -> dict[str, tuple[str, str]]:
-        """By report, what to tell the user: the warning, and the program that it concerns.
+    def lines(self, advice: Callable[[Compile], str]) -> dict[str, list[str]]:
+        """By warning, the programs that it concerns, a line each; of many, the first.
 
-        `advice` says how to see whether its results are wrong.
+        `advice` says how to see whether a program's results are wrong.
         """
         return {
-            miscompile.reference: (warning(miscompile), f"{call} is such a program: {advice}")
-            for miscompile, call in self.found.items()
+            warning(miscompile): _few(found, advice) for miscompile, found in self.found.items()
         }
+
+
+def _few(found: Sequence[Compile], advice: Callable[[Compile], str]) -> list[str]:
+    programs = {f"{each.call} at {each.call_site}": each for each in found}
+    lines = [
+        f"{program} is such a program: {advice(each)}"
+        for program, each in list(programs.items())[:_MOST_PROGRAMS]
+    ]
+    more = len(programs) - len(lines)
+    return [*lines, f"and {more} more"] if more else lines
 
 
 def _frame_of_jax(frame: FrameType | None) -> FrameType | None:

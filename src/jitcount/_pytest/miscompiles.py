@@ -34,7 +34,7 @@ class Miscompiles:
         self._block = contextlib.ExitStack()
         self._checker: Checker | None = None
         self._suspects: Suspects | None = None
-        self._lines: dict[str, tuple[str, str]] = {}
+        self._lines: dict[str, list[str]] = {}
         """What to say at the end, once for each miscompile: several workers may have found it."""
         self._checked: Counter[str] = Counter()
         """How many programs were compared, and how many were not, by the reason."""
@@ -84,9 +84,9 @@ class Miscompiles:
         """Gather what was found; a worker of pytest-xdist sends it."""
         if self._suspects is not None:
             how = "pytest --compile-check says whether it is wrong"
-            self._lines = self._suspects.lines(
-                "a test that it makes wrong fails" if self._checks else how
-            )
+            if self._checks:
+                how = "a test that it makes wrong fails"
+            self._lines = self._suspects.lines(lambda _: how)
         sent = getattr(self._config, "workeroutput", None)
         if sent is not None:
             sent[_SENT] = self._lines, dict(self._checked)
@@ -95,7 +95,9 @@ class Miscompiles:
     def pytest_testnodedown(self, node: Any) -> None:
         """Take what a worker has sent; one that crashed has sent nothing."""
         lines, checked = (getattr(node, "workeroutput", None) or {}).get(_SENT, ({}, {}))
-        self._lines = lines | self._lines
+        for warning, programs in lines.items():
+            known = self._lines.setdefault(warning, [])
+            known += [program for program in programs if program not in known]
         self._checked.update(checked)
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
@@ -103,9 +105,10 @@ class Miscompiles:
         if not self._lines and not self._checks:
             return
         terminalreporter.section("miscompiles")
-        for warning, program in self._lines.values():
+        for warning, programs in self._lines.items():
             terminalreporter.write_line(warning)
-            terminalreporter.write_line(f"  {program}")
+            for program in programs:
+                terminalreporter.write_line(f"  {program}")
         if self._checks:
             from jitcount._show.text import plural  # noqa: PLC0415 (few runs show anything)
 

@@ -41,7 +41,7 @@ def suite_table(ledger: Ledger, wrong: Mapping[str, Sequence[str]], took: float)
             (
                 case,
                 ", ".join(dict.fromkeys(result.expected.numerics for result in entry.results)),
-                Share(share_of_bound(entry)),
+                "–" if entry.known_wrong else Share(share_of_bound(entry)),
                 counts_text(entry.counts()),
                 Seconds(sum(compiled.total_s for compiled in entry.compiles)),
                 *(Seconds(entry.figures.get("cached_s", 0.0)) for _ in cached),
@@ -72,7 +72,7 @@ def _closing(ledger: Ledger, wrong: Mapping[str, Sequence[str]]) -> str:
     left_out = sum(bool(entry.unsupported) for entry in entries.values())
     known = sum(bool(e.known_wrong) and case not in wrong for case, e in entries.items())
     held = len(entries) - len(wrong) - left_out - known
-    also = f", {known} known to be wrong here" if known else ""
+    also = f", {known} wrong as known of this JAX" if known else ""
     return f"{plural(held, 'case')} held, {len(wrong)} did not{also}, {left_out} unsupported"
 
 

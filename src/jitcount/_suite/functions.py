@@ -2,8 +2,9 @@
 
 A result may be off by some ulps of itself (`ulps`), by what it changes when an argument is off by
 some ulps (`argument_ulps`: exp2(x) is exp(x * log(2)) on most backends, and that product is
-rounded), and by ulps of a number that is cancelled out on the way (`cancelled`). None of these
-figures is what a backend returned: `error_bounds` has the sources.
+rounded), and by ulps of a number that is cancelled out on the way (`cancelled`). Only the
+bound of cbrt on releases before 0.10 is what a backend returned: `error_bounds` has the sources of
+all others.
 
 - The exhaustive tests of XLA let 20 ulps pass, if not less; CUDA's guide has 1 to 4 for nearly all.
   Here a CPU has 4, so that an error of 8 is always seen, and other backends may use up the 20.

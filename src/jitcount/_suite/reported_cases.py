@@ -75,6 +75,7 @@ def _shifted_updates_by_hand(x: np.ndarray) -> list[np.ndarray]:
 # --- Indices --------------------------------------------------------------------------------------
 
 _TABLE = whole(300, most=10_000, dtype="int32", seed=2)
+_LONG_TABLE = whole(1_025, most=10_000, dtype="int32", seed=3)
 _WIDE_INDICES = np.array([0, 127, 128, 200, 255], np.uint8)
 
 
@@ -105,6 +106,19 @@ def _scatters_of_narrow_indices(x: jax.Array, places: jax.Array) -> list[jax.Arr
         for kind in kinds
         for place in places
     ]
+
+
+def _updates_at_narrow_places(x: jax.Array, update: jax.Array, *places: Any) -> list[jax.Array]:
+    """Updates that begin at a place whose type cannot count all places."""
+    return [lax.dynamic_update_slice(x, update, (place,)) for place in places]
+
+
+def _narrow_updates_by_hand(x: np.ndarray, update: np.ndarray, *places: Any) -> list[np.ndarray]:
+    found = []
+    for begin in map(int, places):
+        found.append(x.copy())
+        found[-1][begin : begin + len(update)] = update
+    return found
 
 
 def _scatters_by_hand(x: np.ndarray, places: np.ndarray) -> list[np.ndarray]:
@@ -431,6 +445,17 @@ REPORTED_CASES = (
         _scatters_of_narrow_indices,
         (_TABLE, np.array([3, 45, 100, 127], np.int32)),
         same_bits(_scatters_by_hand),
+    ),
+    jitted(
+        "narrow-index-update",
+        "an update of a part, from a place of 8 bits on, among more places than 8 bits count",
+        _updates_at_narrow_places,
+        (
+            _LONG_TABLE,
+            _LONG_TABLE[:512][::-1].copy(),
+            *(np.array(at, kind) for kind in ("int8", "uint8") for at in (3, 45, 100)),
+        ),
+        same_bits(_narrow_updates_by_hand),
     ),
     jitted(
         "scatter-without-index",

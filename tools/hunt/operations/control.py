@@ -52,7 +52,7 @@ def _loop(step: Step, x: Any) -> Any:
 def _loop_source(step: Step, x: str, body: str) -> str:
     start, stop, by = step["start"], step["stop"], step["by"]
     if step["form"] == "fori":
-        return f"lax.fori_loop({start}, {stop}, lambda i, c: {body}(c, i), {x})"
+        return f"lax.fori_loop({start}, {stop}, lambda i, c: {body}(c, jnp.int32(i)), {x})"
     return (
         f"lax.while_loop(lambda s: s[1] < {stop}, lambda s: ({body}(*s), s[1] + {by}), "
         f"({x}, jnp.int32({start})))[0]"

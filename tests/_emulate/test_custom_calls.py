@@ -70,13 +70,27 @@ def test_a_call_that_is_not_known_is_named() -> None:
         translate(text)
 
 
-def test_slices_side_by_side_are_one_array() -> None:
-    upper, lower = normal(3, 4, seed=1), normal(2, 4, seed=2)
-    text = module("f32[5,4]", "f32[3,4]", "f32[2,4]", target="ConcatBitcast")
-    (made,) = run(text, upper, lower)
-    np.testing.assert_array_equal(made, np.concatenate([upper, lower]))
+def test_slices_are_joined_by_their_places_and_not_by_the_order_of_their_moves() -> None:
+    text = """HloModule m
+
+ENTRY %main (x: f32[5,4]) -> f32[5,4] {
+  %x = f32[5,4] parameter(0)
+  %start = ((f32[5,4]), f32[2,4], s32[]) slice-start(%x), slice={[3:5], [0:4]}
+  %start.1 = ((f32[5,4]), f32[3,4], s32[]) slice-start(%x), slice={[0:3], [0:4]}
+  %done = f32[2,4] slice-done(%start)
+  %done.1 = f32[3,4] slice-done(%start.1)
+  ROOT %call = f32[5,4] custom-call(%done, %done.1), custom_call_target="ConcatBitcast"
+}
+"""
+    x = normal(5, 4, seed=1)
+    (made,) = run(text, x)
+    np.testing.assert_array_equal(made, x)
+
+
+@pytest.mark.parametrize("part", ["f32[3,4]", "f32[3,2]"])
+def test_what_is_joined_without_a_known_place_is_not_known(part: str) -> None:
     with pytest.raises(NotKnownError, match=r"^a call of ConcatBitcast of other forms$"):
-        translate(module("f32[6,4]", "f32[3,2]", "f32[3,2]", target="ConcatBitcast"))
+        translate(module("f32[6,4]", part, part, target="ConcatBitcast"))
 
 
 # --- cuDNN ----------------------------------------------------------------------------------------

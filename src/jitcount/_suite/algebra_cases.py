@@ -441,7 +441,8 @@ ALGEBRA_CASES = (
     jitted(
         "op-dot-specials",
         "infinities and NaN in a product reach what they are in, and nothing else",
-        lambda x: _times(x, np.ones((3, 2), np.float32)),
+        # Not in the highest precision: a TPU multiplies in pieces then: inf has inf - inf.
+        lambda x: lax.dot(x, np.ones((3, 2), np.float32)),
         (_SPECIAL,),
         lambda x: exactly(np.repeat(x.sum(1, keepdims=True), 2, 1)),
     ),

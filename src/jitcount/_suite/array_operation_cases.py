@@ -596,7 +596,11 @@ def _windows(x: Any, whole_numbers: Any) -> list[Any]:
     ]
 
     def pooled(one: Any) -> Any:
-        return lax.reduce_window(one, -np.inf, lax.max, (3,), (2,), ((1, 1),))
+        # As an image: for one axis, padded, XLA:TPU has no gradient ("currently not implemented").
+        image, none = one.reshape(1, -1, 1, 1), (0, 0)
+        padding = (none, (1, 1), none, none)
+        pools = lax.reduce_window(image, -np.inf, lax.max, (1, 3, 1, 1), (1, 2, 1, 1), padding)
+        return pools.reshape(-1)
 
     steps = 1 + jnp.arange(x.shape[0], dtype=x.dtype)
     values, gradient = jax.vjp(pooled, x)

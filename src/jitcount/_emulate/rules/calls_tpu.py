@@ -50,15 +50,31 @@ def _zeros(context: Context) -> Value:
 
 @call("ConcatBitcast")
 def _joined(context: Context) -> Value:
-    """Slices that were moved one by one into places side by side: the array is whole again."""
+    """Slices that were moved one by one, each to its own place: the array is whole again.
+
+    They stand in the order in which they are moved, which is not that of their places.
+    """
     arrays = context.arrays
     pairs = enumerate(zip(arrays[0].shape.extents, context.result.extents, strict=True))
     axes = [axis for axis, (part, whole) in pairs if part != whole]
     if len(arrays) == 1 and not axes:
         return arrays[0]
-    if len(axes) != 1:
+    begins = [_slice_begin(context, name) for name in context.instruction.operands]
+    if len(axes) != 1 or not all(begins):
         raise NotKnownError("a call of ConcatBitcast of other forms")
-    return context.writer.op("concatenate", arrays, context.result, f"dimension = {axes[0]} : i64")
+    (axis,) = axes
+    order = sorted(range(len(arrays)), key=lambda number: begins[number][axis])
+    in_place = [arrays[number] for number in order]
+    return context.writer.op("concatenate", in_place, context.result, f"dimension = {axis} : i64")
+
+
+def _slice_begin(context: Context, name: str) -> tuple[int, ...]:
+    """Where a slice that was moved begins, along each axis; empty if it is no slice."""
+    instructions = context.translation.module.instructions
+    instruction = instructions[name]
+    while instruction.opcode.endswith("-done"):
+        instruction = instructions[instruction.operands[0]]
+    return tuple(map(int, re.findall(r"\[(\d+):", instruction.attributes.get("slice", ""))))
 
 
 # A TPU has no 64 bits: XLA splits a number in two before the first operation, and joins them after

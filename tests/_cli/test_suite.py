@@ -26,10 +26,10 @@ def test_it_runs_the_chosen_cases_and_keeps_a_ledger(
     shown = re.sub(r"─+", "─", re.sub(r" {2,}", "  ", times_out))
     expect(
         shown,
-        "case  class  bound used  compiles  compile time  cached\n"
+        "case  compile time  cached  numerics  bound used  compiles\n"
         "─\n"
-        "first-example  exact  exact  sum 2, add 1  TIME  TIME  holds\n"
-        "sum-10  reduction  0.13  sum 2, add 1  TIME  TIME  holds\n"
+        "first-example  holds  TIME  TIME  exact  exact  sum 2, add 1\n"
+        "sum-10  holds  TIME  TIME  reduction  0.13  sum 2, add 1\n"
         "\n"
         "2 cases held, 0 did not, 0 unsupported, in TIME\n",
     )

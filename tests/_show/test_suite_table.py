@@ -18,9 +18,9 @@ from tests.helpers import STEP_COMPILED
 ON = OnTarget(target="tpu:v5e", fingerprint="c0ffee", compile_s=0.25)
 SUM = replace(STEP_COMPILED, function="sum", on={ON.target: ON})
 SHOWN = """\
-case    class   bound used   compiles   compile time   tpu:v5e
-──────────────────────────────────────────────────────────────────────
-twice           exact        sum 2            200 ms    250 ms   WRONG
+case            compile time   tpu:v5e   numerics   bound used   compiles
+─────────────────────────────────────────────────────────────────────────
+twice   WRONG         200 ms    250 ms              exact        sum 2
 
   twice: compiled sum 2, not sum 1
 0 cases held, 1 did not, 0 unsupported, in 1.5 s"""
@@ -45,8 +45,19 @@ def test_what_is_possible_but_not_expected_is_told_from_what_is_wrong() -> None:
     wrong = {name: lines for name, entry in cases.items() if (lines := findings(entry))}
     table = suite_table(Ledger(environment=environment(), cases=cases), wrong, 1.5)
     rows = [line.split() for line in render(table, 120).splitlines()[2:5]]
-    assert [(row[0], row[-1]) for row in rows] == [
+    assert [(row[0], row[1]) for row in rows] == [
         ("good", "holds"),
         ("odd", "SUSPICIOUS"),
         ("bad", "WRONG"),
+    ]
+
+
+def test_why_cases_cannot_run_is_said_once_for_each_reason() -> None:
+    why = ("one device", "one device", "no float8", "")
+    cases = {f"case-{n}": CaseEntry(unsupported=reason) for n, reason in enumerate(why)}
+    table = suite_table(Ledger(environment=environment(), cases=cases), {}, 1.5)
+    assert render(table, 120).splitlines()[-3:] == [
+        "  unsupported, one device: case-0, case-1",
+        "  unsupported, no float8: case-2",
+        "1 case held, 0 did not, 3 unsupported, in 1.5 s",
     ]

@@ -26,6 +26,7 @@ from jitcount._show.parts import (
     Ulps,
     figures,
     long_words,
+    optional_words,
     words,
 )
 from jitcount._show.terminal import has_colour, render
@@ -118,6 +119,24 @@ def test_what_need_not_stand_beside_the_rest_has_its_own_line_where_a_table_is_t
         "  a/path.py:3   it is so",
         "f         1 s",
         "  another reason",
+    ]
+
+
+def test_optional_columns_are_left_out_the_last_first_and_named_where_a_table_is_too_wide() -> None:
+    columns = words("name") + optional_words("kind") + figures("time") + optional_words("why")
+    table = Table(columns, [("step", "exact", Seconds(0.25), "it is so")])
+    assert render([table], 80).splitlines()[0] == "name   kind      time   why"
+    assert render([table], 25).splitlines() == [
+        "name   kind      time",
+        "─────────────────────",
+        "step   exact   250 ms",
+        "why: in a wider terminal, or piped to a file",
+    ]
+    assert render([table], 15).splitlines() == [
+        "name     time",
+        "─────────────",
+        "step   250 ms",
+        "kind, why: in a wider terminal, or piped to a file",
     ]
 
 

@@ -68,8 +68,27 @@ class Page:
     def _table(self, table: Table) -> list[str]:
         heads = [_Text(self._spell(column.name)) for column in table.columns]
         rows = [[_Text(self._spell(cell_text(c)), tone_of(c)) for c in row] for row in table.rows]
-        every = [heads, *rows]
-        columns = table.columns
+        columns, every, below = self._without_optional(table.columns, [heads, *rows])
+        return [*self._set(columns, every), *below]
+
+    def _without_optional(
+        self, columns: Sequence[Column], every: Sequence[Sequence[_Text]]
+    ) -> tuple[Sequence[Column], Sequence[Sequence[_Text]], list[str]]:
+        """The columns, without the last optional ones until they fit, and a line about those."""
+        places = list(range(len(columns)))
+        left_out: list[str] = []
+        for place in reversed([p for p in places if columns[p].is_optional]):
+            if self._fits(places, _cells_at(places, every)):
+                break
+            places.remove(place)
+            left_out.insert(0, columns[place].name)
+        if not left_out:
+            return columns, every, []
+        names = self._spell(f"{', '.join(left_out)}: in a wider terminal, or piped to a file")
+        kept = [columns[place] for place in places]
+        return kept, _cells_at(places, every), [self._painted(names, Tone.FAINT)]
+
+    def _set(self, columns: Sequence[Column], every: Sequence[Sequence[_Text]]) -> list[str]:
         if self._fits(columns, every):
             return self._side_by_side(columns, every)
         upper = [place for place, column in enumerate(columns) if not column.is_below]

@@ -140,6 +140,9 @@ class Column:
     is_below: bool = False
     """Whether it moves to a line of its own below each row, where the table is too wide."""
 
+    is_optional: bool = False
+    """Whether it is left out, and named below the table, where the table is too wide."""
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", escape_control_chars(self.name))
 
@@ -185,6 +188,11 @@ def words(*names: str) -> tuple[Column, ...]:
 def long_words(*names: str) -> tuple[Column, ...]:
     """Columns of words that need not stand beside the others."""
     return tuple(Column(name, is_below=True) for name in names)
+
+
+def optional_words(*names: str) -> tuple[Column, ...]:
+    """Columns of words that a narrow terminal leaves out, the last first."""
+    return tuple(Column(name, is_optional=True) for name in names)
 
 
 def figures(*names: str) -> tuple[Column, ...]:

@@ -19,6 +19,7 @@ from jitcount._show.parts import (
     Tone,
     Toned,
     figures,
+    optional_words,
     words,
 )
 from jitcount._show.target_table import distinct
@@ -40,21 +41,22 @@ def suite_table(ledger: Ledger, wrong: Mapping[str, Sequence[str]], took: float)
         rows.append(
             (
                 case,
-                ", ".join(dict.fromkeys(result.expected.numerics for result in entry.results)),
-                "–" if entry.known_wrong else Share(share_of_bound(entry)),
-                counts_text(entry.counts()),
+                _standing(entry, wrong.get(case, ())),
                 Seconds(sum(compiled.total_s for compiled in entry.compiles)),
                 *(Seconds(entry.figures.get("cached_s", 0.0)) for _ in cached),
                 *(Seconds(_seconds_on(entry, target)) for target in targets),
-                _standing(entry, wrong.get(case, ())),
+                ", ".join(dict.fromkeys(result.expected.numerics for result in entry.results)),
+                "–" if entry.known_wrong else Share(share_of_bound(entry)),
+                counts_text(entry.counts()),
             )
         )
-    columns = words("case", "class", "bound used", "compiles")
-    columns += figures("compile time", *cached, *targets) + words("")
+    columns = words("case", "") + figures("compile time", *cached, *targets)
+    columns += optional_words("numerics", "bound used", "compiles")
     lines = [f"{case}: {line}" for case, found in wrong.items() for line in found]
     return [
         Table(columns, rows),
         *(Note(line, depth=1, tone=Tone.DIFFERENT) for line in lines),
+        *_unsupported(ledger),
         *_emulated(ledger),
         Note(f"{_closing(ledger, wrong)}, in {seconds(took)}", tone=Tone.STRONG),
     ]
@@ -64,6 +66,15 @@ def warnings(ledger: Ledger, known: Sequence[Miscompile]) -> list[Part]:
     """What this release is known to miscompile, by the cases that were run: a line each."""
     seen = [case for case, entry in ledger.cases.items() if entry.known_wrong]
     return [Note(warning(each)) for each in known if any(map(each.makes_wrong, seen))]
+
+
+def _unsupported(ledger: Ledger) -> list[Part]:
+    """Why some cases cannot run here: a line for each reason."""
+    cases: dict[str, list[str]] = {}
+    for case, entry in ledger.cases.items():
+        if entry.unsupported:
+            cases.setdefault(entry.unsupported, []).append(case)
+    return [Note(f"unsupported, {why}: {', '.join(names)}", 1) for why, names in cases.items()]
 
 
 def _closing(ledger: Ledger, wrong: Mapping[str, Sequence[str]]) -> str:
@@ -91,7 +102,7 @@ def _standing(entry: CaseEntry, lines: Sequence[str]) -> Cell:
     if entry.unsupported:
         return "unsupported"
     if not lines:
-        return f"wrong: {entry.known_wrong}" if entry.known_wrong else "holds"
+        return f"wrong, {entry.known_wrong}" if entry.known_wrong else "holds"
     failed = [verdict.grade for verdict in verdicts(entry) if not verdict.holds]
     is_possible = len(failed) == len(lines) and set(failed) == {POSSIBLE}
     return Toned("SUSPICIOUS" if is_possible else "WRONG", Tone.DIFFERENT)

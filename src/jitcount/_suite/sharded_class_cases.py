@@ -113,12 +113,12 @@ def _scattered_by_hand(
 
 def _summed_in_scans(updates: jax.Array) -> list[jax.Array]:
     """Sums over the axis that is spread: added up, stacked, scaled, and of products."""
-    nothing = jnp.zeros(_WIDTH)
+    nothing, square = jnp.zeros(_WIDTH, updates.dtype), jnp.zeros((5, 5), updates.dtype)
     return [
         lax.scan(lambda sums, rows: (sums + rows.sum(0), None), nothing, updates)[0],
         lax.scan(lambda count, rows: (count + 1, rows.sum(0)), 0, updates)[1],
         lax.scan(lambda s, rows: (s + rows.sum(0) * rows[:, 0].sum(), None), nothing, updates)[0],
-        lax.scan(lambda s, rows: (s + rows.T @ rows, None), jnp.zeros((5, 5)), updates)[0],
+        lax.scan(lambda s, rows: (s + rows.T @ rows, None), square, updates)[0],
     ]
 
 
@@ -144,7 +144,7 @@ def _picked_in_scans(table: jax.Array, places: jax.Array, starts: jax.Array) -> 
     def gather(sums: jax.Array, at: jax.Array) -> tuple[jax.Array, jax.Array]:
         return sums + table[at].sum(0), table[at]
 
-    sums, rows = lax.scan(gather, jnp.zeros(_WIDTH), places)
+    sums, rows = lax.scan(gather, jnp.zeros(_WIDTH, table.dtype), places)
     slices = lax.map(lambda start: lax.dynamic_slice_in_dim(table, start, _WIDTH), starts)
     return [sums, rows, slices]
 

@@ -175,10 +175,17 @@ def test_a_case_that_raised_is_a_difference(ledger: Ledger) -> None:
 def test_a_bound_that_one_ledger_widened_is_found(ledger: Ledger) -> None:
     first = ledger.cases["sum-100"].results[0]
     likely, bound = (encode((2 * one).astype(np.float32)) for one in first.expected.bounds())
-    for wider in ({"likely": likely}, {"bound": bound}, {"may": "of old age"}):
+    for wider in ({"likely": likely}, {"bound": bound}):
         expected = msgspec.structs.replace(first.expected, **wider)
         loose = changed(ledger, "sum-100", results=(Result(first.value, expected),))
         assert differences(ledger, loose) == ["sum-100 in b: it is declared otherwise, unlike in a"]
+
+
+def test_why_a_backend_may_be_further_off_is_its_own_matter(ledger: Ledger) -> None:
+    first = ledger.cases["sum-100"].results[0]
+    expected = msgspec.structs.replace(first.expected, may="of old age")
+    loose = changed(ledger, "sum-100", results=(Result(first.value, expected),))
+    assert differences(ledger, loose) == []
 
 
 def test_without_jit_counts_are_not_compared(ledger: Ledger) -> None:

@@ -44,9 +44,11 @@ _XLAS_ULPS = 20.0
 _MAY = "XLA's exhaustive tests let its functions be 20 ulps off; a CPU's libraries are better"
 
 
-def may_be_off() -> str:
+def may_be_off(*functions: Function) -> str:
     """Why functions may be less exact than a CPU's; empty on a CPU that emulates nothing."""
-    return _MAY if active_target() or jax.devices()[0].platform != "cpu" else ""
+    if active_target() or jax.devices()[0].platform != "cpu":
+        return _MAY
+    return next((function.may for function in functions if function.may), "")
 
 
 def true_values(function: Function, arguments: Sequence[np.ndarray]) -> np.ndarray:
@@ -121,7 +123,7 @@ def expected_values(function: Function, *arguments: np.ndarray) -> Expected:
         with np.errstate(all="ignore"):
             return exactly(_held(true_values(function, arguments), dtype).astype(dtype))
     kind = DECLARED_BOUND if function.relative else ELEMENTWISE
-    return within(kind, _rounded(function, *arguments), may=may_be_off())
+    return within(kind, _rounded(function, *arguments), may=may_be_off(function))
 
 
 def _rounded(function: Function, *arguments: np.ndarray) -> Rounded:
@@ -234,7 +236,8 @@ def _of_single(*numbers: Any) -> list[Any]:
 
 def _of_single_by_hand(*numbers: np.ndarray) -> list[Expected]:
     pairs = zip(_SIZED, numbers, strict=True)
-    return [_together([_rounded(each, *[x] * _count(each)) for each, x in pairs])]
+    parts = [_rounded(each, *[x] * _count(each)) for each, x in pairs]
+    return [_together(parts, may=may_be_off(*_SIZED))]
 
 
 _SIZED = (*ONE_ARGUMENT, *TWO_ARGUMENTS)
@@ -322,13 +325,13 @@ def expected_narrow(function: Function, *arguments: np.ndarray) -> Rounded:
 _NARROW_ULPS = 2.0
 
 
-def _together(parts: Sequence[Rounded], kind: str = ELEMENTWISE) -> Expected:
+def _together(parts: Sequence[Rounded], kind: str = ELEMENTWISE, may: str = "") -> Expected:
     values, errors, likely, scale = (
         np.concatenate([getattr(one, name) for one in parts])
         for name in ("values", "errors", "likely", "scale")
     )
     joined = Rounded(values, errors, likely, scale, parts[0].dtype)
-    return within(kind, joined, may=may_be_off())
+    return within(kind, joined, may=may or may_be_off())
 
 
 def _between(ranges: Sequence[tuple[float, float]]) -> list[np.ndarray]:

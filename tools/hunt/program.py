@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tools.hunt.values import Spec, wrapped
+from tools.hunt.values import Spec, bounds, wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -38,19 +38,24 @@ class Input:
         """The smallest number that is drawn."""
         return -self.spec.size if self.spec.negative else 0
 
+    @property
+    def high(self) -> int:
+        """The largest; 127 also where -128 may be drawn."""
+        return min(self.spec.size, bounds(self.spec.dtype)[1])
+
     def data(self) -> Array:
         """The whole numbers."""
         if self.seed is None:
             return np.ones(self.spec.shape, np.int64)
         drawn = np.random.default_rng(self.seed)
-        return drawn.integers(self.low, self.spec.size + 1, self.spec.shape)
+        return drawn.integers(self.low, self.high + 1, self.spec.shape)
 
     def source(self) -> str:
         """The expression that makes it."""
         dtype, shape = self.spec.dtype, self.spec.shape
         if self.seed is None:
             return f"jnp.ones({shape}, jnp.{_name(dtype)})"
-        drawn = f"np.random.default_rng({self.seed}).integers({self.low}, {self.spec.size + 1}"
+        drawn = f"np.random.default_rng({self.seed}).integers({self.low}, {self.high + 1}"
         return f"jnp.asarray({drawn}, {shape}), jnp.{_name(dtype)})"
 
 

@@ -28,6 +28,10 @@ NEEDS: dict[str, tuple[tuple[str, ...], ...]] = {
     "jax #39103": (("dot",), _REDUCTIONS),
     "jax #39257": (("dot", "multiply"), _REDUCTIONS),
     "unreported: one number": (("dot",), _REDUCTIONS),
+    "unreported: wrapped bytes": (
+        ("add", "multiply", "neg", "square", "subtract"),
+        ("reduce_max", "reduce_min"),
+    ),
     "openxla #48714": (("reduce_window",),),
     "openxla #49176": (("dynamic_update_slice",),),
     "openxla #48719": (("reduce_window",),),

@@ -139,6 +139,15 @@ KNOWN = (
         may_be_in=kernels.with_repeated_number,
     ),
     Miscompile(
+        reference="unreported: wrapped bytes",
+        about="the largest or smallest of many int8 or uint8, after arithmetic that wraps around",
+        platform="cpu",
+        releases=("0.10.2", _NEWEST),
+        remedy="use 0.10.1",
+        cured_by=_WITHOUT_YNNPACK,
+        cases=("extremes-of-wrapped-bytes",),
+    ),
+    Miscompile(
         reference="jax #39257",
         about="products summed along one of seven axes or more: the process crashes or hangs",
         platform="cpu",

@@ -17,6 +17,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from jitcount._suite.case import Case, exactly_these
 from jitcount._suite.data import floats, spread, whole
+from jitcount._suite.generated import Member, case_of_members
 from jitcount._suite.jitted import jitted, same_bits
 
 if TYPE_CHECKING:
@@ -118,6 +119,40 @@ def _narrow_updates_by_hand(x: np.ndarray, update: np.ndarray, *places: Any) -> 
     for begin in map(int, places):
         found.append(x.copy())
         found[-1][begin : begin + len(update)] = update
+    return found
+
+
+# Arithmetic of 8 bits that wraps around.
+_WRAPPED: dict[str, Callable[[Any], Any]] = {
+    "square": lambda x: x * x,
+    "double": lambda x: x + x,
+    "less 100": lambda x: x - x.dtype.type(100),
+    "negative": lambda x: -x,
+}
+
+
+def _extremes_of_wrapped() -> list[Member]:
+    """The largest and the smallest after each, of all numbers and of each column."""
+    found = []
+    kinds = itertools.product(("uint8", "int8"), _WRAPPED.items(), ("max", "min"), (None, 0))
+    for seed, (dtype, (name, wrap), most, axis) in enumerate(kinds):
+        numbers = (np.arange(4096 * 9) * (37 + seed) % 251 - 125 * (dtype == "int8")).astype(dtype)
+
+        def operands(numbers: np.ndarray = numbers) -> list[np.ndarray]:
+            return [numbers.reshape(4096, 9)]
+
+        def compute(x: Any, wrap: Any = wrap, most: str = most, axis: int | None = axis) -> Any:
+            module = np if isinstance(x, np.ndarray) else jnp
+            return getattr(module, most)(wrap(x), axis)
+
+        def reference(x: np.ndarray, compute: Any = compute) -> np.ndarray:
+            with np.errstate(over="ignore"):
+                return np.asarray(compute(x))
+
+        where = "of all" if axis is None else "of columns"
+        found.append(
+            Member(f"{most} of the {name} of {dtype}, {where}", operands, compute, reference)
+        )
     return found
 
 
@@ -456,6 +491,11 @@ REPORTED_CASES = (
             *(np.array(at, kind) for kind in ("int8", "uint8") for at in (3, 45, 100)),
         ),
         same_bits(_narrow_updates_by_hand),
+    ),
+    case_of_members(
+        "extremes-of-wrapped-bytes",
+        "the largest and smallest of many numbers of 8 bits, after arithmetic that wraps around",
+        _extremes_of_wrapped(),
     ),
     jitted(
         "scatter-without-index",

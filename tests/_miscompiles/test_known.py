@@ -139,6 +139,30 @@ def test_such_a_program_is_found_by_its_operations() -> None:
     assert programs[0].endswith("found_by_its_operations is such a program: look")
 
 
+@pytest.mark.skipif(
+    not any(
+        each.reference == "unreported: wrapped bytes" for each in known_on("cpu", jaxlib_release())
+    ),
+    reason="this release is right",
+)
+def test_arithmetic_of_bytes_is_found_where_its_extreme_is_taken() -> None:
+    x = np.ones(4096, np.uint8)
+    one = np.uint8(1)
+    suspects = Suspects()
+    with registry.listening(suspects):
+        jax.jit(jnp.min)(x)
+        jax.jit(lambda x: jnp.sum(x - one, dtype=np.uint8))(x)
+        jax.jit(lambda x: jnp.max(x - one))(x.astype(np.int32))
+        assert suspects.found == {}
+        jax.jit(lambda x: jnp.min(x - one))(x)
+    ((told, programs),) = suspects.lines(lambda _: "look").items()
+    assert told.startswith(
+        "this JAX is known to miscompile: sums, differences or products of int8 or uint8, then "
+        "their largest or smallest (unreported: wrapped bytes): use 0.10.1, or set XLA_FLAGS="
+    )
+    assert len(programs) == 1
+
+
 @_IS_WRONG
 def test_run_says_it_once_and_a_check_says_that_it_is_wrong(tmp_path: Path) -> None:
     (tmp_path / "norms.py").write_text(_SCRIPT)

@@ -1,7 +1,8 @@
 """Recognises kernels that XLA:CPU computes wrongly, by their operations in the optimised program.
 
 YNNPACK, a library of kernels, can compute a product and what reduces it at once. In some releases
-it does that wrongly for some forms of products, if they are large. Which forms these are was found
+it does that wrongly for some forms of products, if they are large, and clamps arithmetic of 8 bits
+that should wrap around. Which forms these are was found
 by comparing kernels that are wrong with others that are right; the library says nothing about it.
 """
 
@@ -10,7 +11,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from jitcount._hlo.scanner import Instruction, scan
 
@@ -65,19 +66,47 @@ def with_repeated_number(optimised: str) -> bool:
     return any(is_number for each in _in(optimised) for is_number in each.spread)
 
 
+def with_arithmetic_of_bytes(optimised: str) -> bool:
+    """Whether numbers of 8 bits are computed, and the largest or smallest is taken at once."""
+    return any(
+        instruction.opcode in {"add", "multiply", "negate", "subtract"}
+        and instruction.line.startswith(("s8[", "u8["), instruction.shape_at)
+        for kernel in _kernels(optimised)
+        if kernel.reduced_by & {"maximum", "minimum"}
+        for instruction in kernel.instructions
+    )
+
+
+def _in(optimised: str) -> list[ReducedProduct]:
+    return [
+        found for kernel in _kernels(optimised) for found in _reduced_products(kernel.instructions)
+    ]
+
+
+class _Kernel(NamedTuple):
+    """One of YNNPACK's kernels."""
+
+    instructions: list[Instruction]
+    reduced_by: set[str]
+    """What its reductions do: ``"add"``, ``"maximum"``."""
+
+
 @lru_cache(maxsize=1)  # each miscompile asks about the same program
-def _in(optimised: str) -> tuple[ReducedProduct, ...]:
+def _kernels(optimised: str) -> tuple[_Kernel, ...]:
     if "__ynn_fusion" not in optimised:
         return ()
     computations = scan(optimised).computations
-    return tuple(
-        found
-        for instructions in computations.values()
-        for instruction in instructions
-        if "__ynn_fusion" in instruction.line
-        for name in instruction.called
-        for found in _reduced_products(computations.get(name, []))
-    )
+    found = []
+    for instructions in computations.values():
+        for instruction in instructions:
+            if "__ynn_fusion" in instruction.line:
+                inside = [each for name in instruction.called for each in computations[name]]
+                reducers = [
+                    name for each in inside if each.opcode == "reduce" for name in each.called
+                ]
+                done = {each.opcode for name in reducers for each in computations[name]}
+                found.append(_Kernel(inside, done))
+    return tuple(found)
 
 
 def _reduced_products(kernel: list[Instruction]) -> Iterator[ReducedProduct]:

@@ -140,12 +140,13 @@ KNOWN = (
     ),
     Miscompile(
         reference="unreported: wrapped bytes",
-        about="the largest or smallest of many int8 or uint8, after arithmetic that wraps around",
+        about="sums, differences or products of int8 or uint8, then their largest or smallest",
         platform="cpu",
         releases=("0.10.2", _NEWEST),
         remedy="use 0.10.1",
         cured_by=_WITHOUT_YNNPACK,
         cases=("extremes-of-wrapped-bytes",),
+        may_be_in=kernels.with_arithmetic_of_bytes,
     ),
     Miscompile(
         reference="jax #39257",

@@ -127,6 +127,7 @@ _WRAPPED: dict[str, Callable[[Any], Any]] = {
     "square": lambda x: x * x,
     "double": lambda x: x + x,
     "less 100": lambda x: x - x.dtype.type(100),
+    "less 1": lambda x: x - x.dtype.type(1),
     "negative": lambda x: -x,
 }
 

@@ -1,4 +1,4 @@
-"""Many causes in few sentences, and what is worth fixing first.
+"""Many causes in few sentences.
 
 What is one event to a reader is said once. A batch that is shorter in three arrays has three causes
 and is one event. A function that was compiled for three hundred lengths has as many causes, and one
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -28,9 +27,6 @@ if TYPE_CHECKING:
 # So many places and values are written out; more are counted.
 _MOST_PLACES = 4
 _MOST_VALUES = 4
-
-# So many operations outside of jit at one line are worth a jit.
-_MANY_OPERATIONS = 5
 
 
 # --- The causes of one compile --------------------------------------------------------------------
@@ -148,80 +144,6 @@ def _said(name: str, count: int, values: list[Any]) -> str:
     return f"{name}: {ordered[0]} … {ordered[-1]}, {len(ordered)} of them"
 
 
-# --- What is worth fixing first -------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Hotspot:
-    """Compiles that one line of the user's has needed, and could do without."""
-
-    what: str
-    """What was compiled: the name of a function, or a number of operations."""
-
-    is_eager: bool
-    """Whether they are operations outside of any jit."""
-
-    call_site: str
-    count: int
-    seconds: float
-    causes: tuple[str, ...]
-    """What changed, summed up, most often first."""
-
-    advice: str
-    """What to do about it, or about what changed most often."""
-
-
-def hotspots(compiles: Iterable[Compile]) -> list[Hotspot]:
-    """The lines that are worth fixing, the most expensive first."""
-    made = [compiled for compiled in compiles if not compiled.from_disk]
-    found = [*_recompiles(made), *_operations(made)]
-    return sorted(found, key=lambda hotspot: -hotspot.seconds)
-
-
 def is_first(compiled: Compile) -> bool:
     """Whether a compile is a first call, and no recompile."""
     return all(cause.kind == Kind.FIRST_CALL for cause in compiled.causes)
-
-
-def _recompiles(compiles: Sequence[Compile]) -> list[Hotspot]:
-    """A hotspot for each of the user's functions and each line that recompiles it."""
-    groups: dict[tuple[str, str], list[Compile]] = {}
-    for compiled in compiles:
-        if not compiled.eager and not is_first(compiled):
-            groups.setdefault((compiled.function, compiled.call_site), []).append(compiled)
-    found = []
-    for (function, _), group in groups.items():
-        causes = sentences_of_many([compiled.causes for compiled in group])
-        advice = [advice for compiled in group for advice in advice_of(compiled.causes)]
-        found.append(_hotspot(group, function, causes, max(advice, key=advice.count, default="")))
-    return found
-
-
-def _operations(compiles: Sequence[Compile]) -> list[Hotspot]:
-    """A hotspot for each line with operations outside of any jit, each compiled by itself."""
-    groups: dict[str, list[Compile]] = {}
-    for compiled in compiles:
-        if compiled.eager:
-            groups.setdefault(compiled.call_site, []).append(compiled)
-    found = []
-    for group in groups.values():
-        again = [compiled.causes for compiled in group if not is_first(compiled)]
-        are_many = len(group) >= _MANY_OPERATIONS
-        if again or are_many:
-            what = f"{len(group)} operations were compiled one by one"
-            # Of many, what changed does not help: all of them together are the matter.
-            causes = [] if are_many else sentences_of_many(again)
-            found.append(_hotspot(group, what, causes, "call it under jax.jit"))
-    return found
-
-
-def _hotspot(group: Sequence[Compile], what: str, causes: list[str], advice: str) -> Hotspot:
-    return Hotspot(
-        what=what,
-        is_eager=group[0].eager,
-        call_site=group[0].call_site,
-        count=len(group),
-        seconds=sum(compiled.total_s for compiled in group),
-        causes=tuple(causes),
-        advice=advice,
-    )

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from jitcount._explain.summary import Hotspot, hotspots, is_first, sentences, sentences_of_many
+from jitcount._explain.fixes import OUTSIDE_JIT, Fix, fixes
+from jitcount._explain.summary import is_first, sentences, sentences_of_many
 from jitcount._show.parts import (
     Heading,
     Note,
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 # More rows than these nobody reads; the cheapest are left out.
 _MOST_ROWS = 50
 
-_MOST_HOTSPOTS = 3
+_MOST_FIXES = 3
 _MOST_CAUSES = 4
 _MOST_NAMES = 6
 
@@ -50,9 +51,9 @@ def log_table(
         return [Note("nothing was compiled")]
     groups = [[compiled] for compiled in compiles] if whole else grouped(compiles)
     parts: list[Part] = [Heading(_headline(compiles))]
-    if with_advice and (worst := hotspots(compiles)[:_MOST_HOTSPOTS]):
+    if with_advice and (worst := fixes(compiles)[:_MOST_FIXES]):
         parts.append(Heading("Worth fixing first"))
-        parts += [note for hotspot in worst for note in _notes(hotspot)]
+        parts += [note for fix in worst for note in _notes(fix)]
     return [*parts, compiles_table(groups)]
 
 
@@ -112,16 +113,15 @@ def _few(texts: Sequence[str], between: str = "; ", most: int = _MOST_CAUSES) ->
     return f"{between.join(texts[: most - 1])}{between}and {len(texts) - most + 1} more"
 
 
-def _notes(hotspot: Hotspot) -> list[Note]:
-    cost = f"{plural(hotspot.count, 'recompile')}, {seconds(hotspot.seconds)}"
-    if hotspot.is_eager:
-        cost = seconds(hotspot.seconds)
-    below = list(hotspot.causes[:_MOST_CAUSES])
-    if (more := len(hotspot.causes) - _MOST_CAUSES) > 0:
+def _notes(fix: Fix) -> list[Note]:
+    cost = f"{plural(fix.count, 'recompile')}, {seconds(fix.seconds)}"
+    if fix.code == OUTSIDE_JIT:
+        cost = seconds(fix.seconds)
+    below = list(fix.changes[:_MOST_CAUSES])
+    if (more := len(fix.changes) - _MOST_CAUSES) > 0:
         below.append(f"and {plural(more, 'other change')}")
-    if hotspot.advice:
-        below.append(f"→ {hotspot.advice}")
-    first = Note(f"{hotspot.what} at {hotspot.call_site}: {cost}", depth=1)
+    below.append(f"→ {fix.advice}")
+    first = Note(f"{fix.what} at {fix.call_site}: {cost}", depth=1)
     return [first, *(Note(text, depth=2) for text in below)]
 
 

@@ -55,6 +55,35 @@ class Kind(enum.StrEnum):
     CACHES_CLEARED = "caches-cleared"
     UNKNOWN = "unknown"
 
+    @property
+    def code(self) -> str:
+        """Its code, the same in every output and release: ``"JC101"``."""
+        return _CODES[self]
+
+    @property
+    def in_words(self) -> str:
+        """The kind in words: ``"static argument"``."""
+        return self.value.replace("-", " ")
+
+
+_CODES = {
+    Kind.FIRST_CALL: "JC001",
+    Kind.SHAPE: "JC101",
+    Kind.DTYPE: "JC102",
+    Kind.WEAK_TYPE: "JC103",
+    Kind.DEVICE: "JC104",
+    Kind.SHARDING: "JC105",
+    Kind.STATIC_ARGUMENT: "JC201",
+    Kind.CALL_CONVENTION: "JC202",
+    Kind.PYTREE: "JC203",
+    Kind.NEW_FUNCTION: "JC301",
+    Kind.TRANSFORM: "JC302",
+    Kind.JIT_OPTIONS: "JC303",
+    Kind.CONFIG: "JC401",
+    Kind.CACHES_CLEARED: "JC402",
+    Kind.UNKNOWN: "JC901",
+}
+
 
 class Precedence(enum.IntEnum):
     """What decides first which of several earlier programs is the nearest; lower is earlier.

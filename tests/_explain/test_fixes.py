@@ -114,4 +114,5 @@ def test_without_advice_there_is_no_fix() -> None:
 
 def test_each_kind_has_a_code_of_its_own() -> None:
     assert len({kind.code for kind in Kind}) == len(Kind)
-    assert (Kind.STATIC_ARGUMENT.code, Kind.STATIC_ARGUMENT.in_words) == ("JC201", "static argument")
+    static = Kind.STATIC_ARGUMENT
+    assert (static.code, static.in_words) == ("JC201", "static argument")

@@ -158,6 +158,7 @@ EXCEPTIONS = {
     ("_miscompiles/known.py", "text jaxlib"): "the name of a distribution, whose version is read",
     ("_observe/arguments.py", ".static_argnames"): "a field of our own UserCall",
     ("_observe/arguments.py", ".static_argnums"): "a field of our own UserCall",
+    ("_observe/callers.py", ".f_locals"): "the frames of users' functions and of their libraries",
     ("_observe/wrappers.py", ".static_argnums"): "a field of our own JitCall",
     ("_observe/wrappers.py", ".f_locals"): "other libraries' frames, each known by its name",
 }

@@ -15,8 +15,9 @@ from jitcount._after_jax import after_import_of_jax
 if TYPE_CHECKING:
     from jitcount._emulate.as_if import as_if
     from jitcount._emulate.result import Emulation
+    from jitcount._explain.callers import Caller
     from jitcount._explain.causes import Cause, Kind
-    from jitcount._explain.compile import Compile
+    from jitcount._explain.compile import Argument, Compile
     from jitcount._ledger.compare import compare
     from jitcount._ledger.comparison import Comparison
     from jitcount._ledger.files import LedgerError
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     __version__: str
 
 __all__ = [
+    "Argument",
+    "Caller",
     "Cause",
     "Comparison",
     "Compile",
@@ -56,6 +59,8 @@ __all__ = [
 
 # Where each name is; what type checkers and editors read stands above, and a test compares.
 _HOMES = {
+    "Argument": "_explain.compile",
+    "Caller": "_explain.callers",
     "Cause": "_explain.causes",
     "Comparison": "_ledger.comparison",
     "Compile": "_explain.compile",

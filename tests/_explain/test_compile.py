@@ -20,7 +20,8 @@ import pytest
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 import jitcount
-from jitcount import Compile
+from jitcount import Argument, Compile
+from jitcount._explain.callers import Caller
 from jitcount._explain.causes import AnyCause
 from jitcount._explain.causes.functions import FirstCall
 from jitcount._jax import lowering
@@ -266,10 +267,22 @@ def test_without_a_library_nobody_else_asked() -> None:
 FULL = Compile(
     function="step",
     signature=("float32[3]", "weak int32[]"),
+    arguments=(
+        Argument(name="params", leaves=2),
+        Argument(name="x", leaves=1, type="float32[3]"),
+        Argument(name="lr", is_static=True),
+    ),
     platform="tpu",
     call_site=SITE,
     via=CallSite("lib/core.py:5 in call", "/site-packages/lib/core.py", 5, "call"),
+    callers=(
+        Caller(site=SITE, calls="train", why_not="it loops"),
+        Caller(site=SITE, why_not="it is an import", imports="lib"),
+        Caller(site=SITE, calls="model.init", jitted="jax.jit(model.init)(...)"),
+    ),
+    thread="loader",
     eager=True,
+    ahead_of_time=True,
     from_disk=True,
     started_at=1.7e9 + 0.123456,
     trace_s=0.1,

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from jitcount._explain.callers import Caller
 from jitcount._explain.causes import AnyCause
 from jitcount._explain.summary import advice_of, sentences
 from jitcount._observe.call_site import NOWHERE, CallSite
 from jitcount._profile.result import Line, Profile
+from jitcount._stored import Stored
 from jitcount._targets.result import OnTarget
 
 if TYPE_CHECKING:
@@ -18,6 +20,29 @@ if TYPE_CHECKING:
 
     from jitcount._loops.result import Loop
     from jitcount._observe.in_flight import InFlightCompile
+
+
+class Argument(Stored, frozen=True):
+    """One argument of a compiled call, as far as it is shown.
+
+    >>> import jax, jitcount, numpy as np
+    >>> with jitcount.record() as log:
+    ...     _ = jax.jit(lambda params, x: x)({"w": 1.0, "b": 0.0}, np.zeros(3, np.float32))
+    >>> [(a.name, a.leaves, a.type) for a in log.compiles[0].arguments]
+    [('params', 2, ''), ('x', 1, 'float32[3]')]
+    """
+
+    name: str
+    """What the function calls it."""
+
+    leaves: int = 0
+    """How many arrays are in it."""
+
+    type: str = ""
+    """Dtype and shape, where the argument is an array by itself."""
+
+    is_static: bool = False
+    """Whether its value is compiled in."""
 
 
 class Compile(
@@ -41,6 +66,9 @@ class Compile(
     signature: tuple[str, ...]
     """Dtype and shape of each array passed: ``("float32[3]", "weak int32[]")``."""
 
+    arguments: tuple[Argument, ...] = ()
+    """The arguments by name, their arrays counted; empty for an operation outside of jit."""
+
     platform: str
     """The platform that it was compiled for: ``"cpu"``."""
 
@@ -50,8 +78,17 @@ class Compile(
     via: CallSite = NOWHERE
     """The library's line that asked, ``"flax/linen/linear.py:271 in __call__"``; empty if none."""
 
+    callers: tuple[Caller, ...] = ()
+    """The user's lines on the way to it, outermost first; the last is mostly the call site."""
+
+    thread: str = ""
+    """The name of the thread that compiled it: ``"MainThread"``."""
+
     eager: bool
     """No jit of the user's: ``x + y``, ``jnp.ones(3)``."""
+
+    ahead_of_time: bool = False
+    """Asked for by ``.lower(...).compile()``, and not by a call."""
 
     from_disk: bool
     """Served by the persistent compilation cache: not a compile."""
@@ -142,7 +179,7 @@ class Compile(
 
 def _cause_to_dict(cause: AnyCause) -> dict[str, str]:
     facts = {name: str(getattr(cause, name)) for name in ("kind", "where", "before", "after")}
-    return facts | {"text": str(cause), "advice": cause.advice}
+    return facts | {"code": cause.kind.code, "text": str(cause), "advice": cause.advice}
 
 
 def count_compiles(

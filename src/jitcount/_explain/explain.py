@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any
 
+from jitcount._explain.callers import written_callers
 from jitcount._explain.causes.cause import is_redaction_requested
 from jitcount._explain.causes.functions import (
     CachesCleared,
@@ -17,14 +18,17 @@ from jitcount._explain.causes.functions import (
     Transform,
     Unknown,
 )
-from jitcount._explain.compile import Compile
+from jitcount._explain.compile import Argument, Compile
 from jitcount._explain.diff import differences, distance
-from jitcount._observe.values import signature_of
+from jitcount._observe.call_site import argument_in
+from jitcount._observe.statics import Static
+from jitcount._observe.values import Leaf, signature_of
 
 if TYPE_CHECKING:
     from jitcount._explain.causes import AnyCause
+    from jitcount._observe.callers import CallerFrame
     from jitcount._observe.in_flight import InFlightCompile
-    from jitcount._observe.program import Program
+    from jitcount._observe.program import Program, Value
     from jitcount._profile.result import Profile
     from jitcount._targets.result import OnTarget
 
@@ -34,7 +38,11 @@ _FIELDS = frozenset(Compile.__struct_fields__)
 
 
 def to_compile(
-    seen: InFlightCompile, on: dict[str, OnTarget] | None = None, *, redact: bool = False
+    seen: InFlightCompile,
+    on: dict[str, OnTarget] | None = None,
+    *,
+    redact: bool = False,
+    outer: tuple[CallerFrame, ...] = (),
 ) -> Compile:
     """Write out a compile that was seen, with its causes; fields of the same name are copied.
 
@@ -42,12 +50,15 @@ def to_compile(
         seen: the compile.
         on: by target, what its compiler says of the program.
         redact: leave out the user's values, as if the environment asked for it.
+        outer: the lines that led to the block that records; those that call it are left out.
     """
     causes = _causes(seen)
     if redact or is_redaction_requested():
         causes = tuple(cause.redacted() for cause in causes)
     written: dict[str, Any] = {
         "signature": signature_of(seen.avals or ()),
+        "arguments": _arguments(seen.program),
+        "callers": written_callers(_from_block_on(seen.callers, outer)),
         "call_site": seen.sites.user,
         "via": seen.sites.via,
         "fingerprint": seen.measure.fingerprint if seen.measure else "",
@@ -58,6 +69,36 @@ def to_compile(
     }
     copied = {name: getattr(seen, name) for name in _FIELDS - written.keys()}
     return Compile(**copied, **written)
+
+
+def _from_block_on(
+    callers: tuple[CallerFrame, ...], outer: tuple[CallerFrame, ...]
+) -> tuple[CallerFrame, ...]:
+    """The callers from the function on in which a block was opened."""
+    calling = [(caller.code, caller.instruction) for caller in outer[:-1]]
+    begin = [(caller.code, caller.instruction) for caller in callers[: len(calling)]]
+    return callers[len(calling) :] if begin == calling else callers
+
+
+def _arguments(program: Program | None) -> tuple[Argument, ...]:
+    """The arguments of a call, each with its arrays counted."""
+    if program is None or program.function is None:
+        return ()
+    places: dict[str, list[Value]] = {}
+    for place, value in program.by_place.items():
+        places.setdefault(argument_in(place), []).append(value)
+    return tuple(_argument(name, values) for name, values in places.items())
+
+
+def _argument(name: str, values: list[Value]) -> Argument:
+    leaves = [value for value in values if isinstance(value, Leaf)]
+    is_array = len(values) == len(leaves) == 1
+    return Argument(
+        name=name,
+        leaves=len(leaves),
+        type=str(leaves[0].type) if is_array else "",
+        is_static=all(isinstance(value, Static) for value in values),
+    )
 
 
 def _profile(seen: InFlightCompile) -> Profile | None:

@@ -83,6 +83,9 @@ class Call(msgspec.Struct, frozen=True):
     source: Source | None = None
     """Where the function stands, as the jaxpr knows it; without a call."""
 
+    ahead_of_time: bool = False
+    """Whether ``.compile()`` asked for the program, and no call."""
+
 
 class CompilingFrame(msgspec.Struct, frozen=True):
     """What JAX's frames say of the program that XLA is about to compile."""
@@ -112,7 +115,8 @@ def read_call(frame: FrameType | None) -> Call:
     """Read the innermost call that is lowered or compiled from the stack that ends in `frame`."""
     found = _frames_of_jax(frame)
     if "compile" in found:  # ahead of time
-        return Call(avals=_lowered_avals(found["compile"].f_locals.get("self")))
+        avals = _lowered_avals(found["compile"].f_locals.get("self"))
+        return Call(avals=avals, ahead_of_time=True)
     running = found.get("_pjit_call_impl_python")
     if running is None:
         return Call()

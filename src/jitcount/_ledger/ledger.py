@@ -92,6 +92,12 @@ class Ledger(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     environment: Environment
     """The machine, the devices and the versions that it ran with."""
 
+    started_at: float = 0.0
+    """When the program or the block began, in seconds since the epoch; 0.0 if unknown."""
+
+    ended_at: float = 0.0
+    """When the program or the block ended, in seconds since the epoch; 0.0 if unknown."""
+
     cases: dict[str, CaseEntry]
     """The entries by name: a case of the suite, a test's id, a script, or ``"log"``."""
 

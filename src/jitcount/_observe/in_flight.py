@@ -21,6 +21,7 @@ import msgspec
 
 from jitcount._jax import frames
 from jitcount._observe.call_site import UNKNOWN_SITES, Sites, sites_in
+from jitcount._observe.callers import CallerFrame
 from jitcount._observe.measuring import LazyMeasure
 from jitcount._observe.program import Program, describe, describe_call
 
@@ -87,6 +88,15 @@ class InFlightCompile(msgspec.Struct, kw_only=True, eq=False):
     thread_id: int = 0
     """The thread that lowered it."""
 
+    thread: str = ""
+    """The name of the thread that compiles it."""
+
+    callers: tuple[CallerFrame, ...] = ()
+    """The user's lines on the stack, outermost first, while a recorder is open."""
+
+    ahead_of_time: bool = False
+    """Whether ``.compile()`` asked for it, and no call."""
+
     module: Callable[[], object] | None = None
     """A weak reference to the lowered module, by which its compile is recognised."""
 
@@ -147,6 +157,7 @@ def describe_from_frames(compiling: InFlightCompile, frame: FrameType) -> None:
     # Between here and the call of a jitted function all frames are JAX's.
     sites = sites_in(call.call.caller if isinstance(call.call, frames.JitCall) else frame)
     compiling.avals, compiling.eager, compiling.sites = call.avals, call.made_by_jax, sites
+    compiling.ahead_of_time = call.ahead_of_time
     if compiling.program is not None:
         return
     try:

@@ -24,6 +24,7 @@ import msgspec
 
 from jitcount._jax import events, frames, lowering, settings
 from jitcount._observe.call_site import UNKNOWN_SITES, sites_in
+from jitcount._observe.callers import callers_in
 from jitcount._observe.in_flight import (
     UNKNOWN,
     InFlightCompile,
@@ -261,6 +262,9 @@ class CompileListener:
     def _begin_compile(self, function: str, frame: FrameType, thread: ThreadState) -> None:
         """Complete the record before XLA runs, ask the guards, and hand out the program."""
         compiling = self._record_of_compile(function, frame, time.time())
+        compiling.thread = threading.current_thread().name
+        if self._needs.details:
+            compiling.callers = _safely(callers_in, frame) or ()
         thread.compiles.append(compiling)
         if compiling.needs_guard_check and not settings.may_come_from_disk():
             try:
@@ -376,11 +380,11 @@ class CompileListener:
 
 
 def _safely(call: Callable[..., Any], *arguments: Any) -> Any:
-    """Call a profiler; returns None where it failed, which must not fail the user's program."""
+    """Call what must not fail the user's program; returns None where it failed."""
     try:
         return call(*arguments)
     except Exception:
-        _logger.debug("could not profile", exc_info=True)
+        _logger.debug("could not call %s", call, exc_info=True)
         return None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from jitcount._explain.compile import Compile
+    from jitcount._observe.callers import CallerFrame
     from jitcount._observe.in_flight import InFlightCompile
     from jitcount._targets.session import Session, TargetResults
 
@@ -32,6 +34,15 @@ class CompileLog:
     """
 
     def __init__(self, targets: Session | None = None, *, redact: bool = False) -> None:
+        self.started_at = 0.0
+        """When its block began, in seconds since the epoch; 0.0 without a block."""
+
+        self.ended_at = 0.0
+        """When its block ended, in seconds since the epoch; 0.0 while it is open."""
+
+        self.outer: tuple[CallerFrame, ...] = ()
+        """The user's lines that led to the block: what calls it cannot be jitted."""
+
         self._targets = targets
         self._redact = redact
         self._seen: list[tuple[InFlightCompile, TargetResults | None, bool]] = []
@@ -65,7 +76,8 @@ class CompileLog:
         for number in range(len(self._written), len(self._seen)):
             # A thread, or a finalizer, that is in here too writes out the same.
             seen, results, redact = self._seen[number]
-            written = to_compile(seen, None if results is None else results.on, redact=redact)
+            on = None if results is None else results.on
+            written = to_compile(seen, on, redact=redact, outer=self.outer)
             self._written.setdefault(number, written)
         return tuple(self._with_results(number) for number in range(len(self._written)))
 
@@ -87,6 +99,11 @@ class CompileLog:
     def counts(self) -> dict[str, int]:
         """How often XLA compiled each function, in the order of their first compiles."""
         return count_compiles(seen for seen, *_ in tuple(self._seen))  # none is explained for it
+
+    @property
+    def duration_s(self) -> float:
+        """How many seconds of the clock the block took, or has taken so far."""
+        return (self.ended_at or time.time()) - self.started_at if self.started_at else 0.0
 
     @property
     def total_s(self) -> float:
@@ -124,7 +141,13 @@ class CompileLog:
         from jitcount._ledger.ledger import CaseEntry, Ledger, write_ledger  # noqa: PLC0415
 
         cases = {"log": CaseEntry(compiles=tuple(self.compiles))}
-        write_ledger(Path(path), Ledger(environment=environment(), cases=cases))
+        ledger = Ledger(
+            environment=environment(),
+            started_at=self.started_at,
+            ended_at=self.ended_at,
+            cases=cases,
+        )
+        write_ledger(Path(path), ledger)
 
     def __repr__(self) -> str:
         return f"<CompileLog: {self.counts()}>"
@@ -134,14 +157,14 @@ class CompileLog:
         from jitcount._show.log_table import log_table  # noqa: PLC0415
         from jitcount._show.terminal import render  # noqa: PLC0415
 
-        return render(log_table(self.compiles))
+        return render(log_table(self.compiles, duration=self.duration_s))
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
         from jitcount._show import html  # noqa: PLC0415
         from jitcount._show.log_table import log_table  # noqa: PLC0415
 
-        return html.render(log_table(self.compiles))
+        return html.render(log_table(self.compiles, duration=self.duration_s))
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:  # noqa: FBT001, ARG002 (IPython's)
         """What IPython shows in a terminal."""

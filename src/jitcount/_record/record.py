@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import functools
 import logging
+import sys
 import threading
+import time
 from typing import TYPE_CHECKING
 
+from jitcount._observe.callers import callers_in
 from jitcount._record.log import CompileLog
 from jitcount._record.open_blocks import OpenBlocks
 from jitcount._registry import registry
@@ -98,6 +101,9 @@ class record:  # noqa: N801 (reads as a verb where it is used, like `open`)
         if self._profile:  # before a compile is reported that it could miss
             recording.enter_context(registry.profiling())
         recording.enter_context(registry.listening(listener))
+        recording.callback(_end, log)  # before the compilers of targets are waited for
+        log.outer = callers_in(sys._getframe(1))  # noqa: SLF001 (as the listener does)
+        log.started_at = time.time()
         return log
 
     def _begin_session(self) -> Session:
@@ -144,6 +150,10 @@ class record:  # noqa: N801 (reads as a verb where it is used, like `open`)
         from jitcount._show.progress import show_waiting  # noqa: PLC0415
 
         show_waiting(session.progress, session.wait)
+
+
+def _end(log: CompileLog) -> None:
+    log.ended_at = time.time()
 
 
 def _known(names: Sequence[str]) -> tuple[Target, ...]:

@@ -1,0 +1,451 @@
+"""The lines that led to a compile: what each of them calls, and whether that can be jitted.
+
+An operation outside of jit is compiled by itself. What helps is a jit around a call further out,
+if that call can be jitted at all: it takes arrays and returns arrays, and nothing in it needs a
+value while it is traced. Nobody can be sure of that without trying, so what speaks against it in
+the source, or in what the call was given, is kept as the reason why not.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import itertools
+import linecache
+import sys
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+from jitcount._observe.call_site import CallSite
+from jitcount._observe.callers import ARRAY, NNX, OTHER, STATIC
+from jitcount._stored import Stored
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from types import CodeType
+
+    from jitcount._observe.callers import Callee, CallerFrame
+
+AnyFunction: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+
+# A longer text of a call is of no help in a sentence.
+_LONGEST_CALL = 60
+_LONGEST_JITTED = 100
+
+# A loop over so many written-out elements is as good as none.
+_FEW = 16
+
+
+class Caller(Stored, frozen=True):
+    """One of the user's lines on the way to a compile, and what it calls.
+
+    >>> import jax, jitcount, numpy as np
+    >>> def double(x):
+    ...     return jax.numpy.multiply(2, x)
+    >>> with jitcount.record() as log:
+    ...     _ = double(np.zeros(77, np.float32))
+    >>> [caller.calls for caller in log.compiles[0].callers]
+    ['double', 'jax.numpy.multiply']
+    """
+
+    site: CallSite
+    """The line: ``"train.py:42 in main"``."""
+
+    calls: str = ""
+    """What it calls, as it is written there: ``"model.init"``; empty where that is not known."""
+
+    jitted: str = ""
+    """That call under a jit: ``"jax.jit(model.init)(...)"``; empty where it cannot be jitted."""
+
+    why_not: str = ""
+    """Why it cannot be jitted, in a few words: ``"it loops"``."""
+
+    imports: str = ""
+    """The module that is imported there."""
+
+
+def written_callers(frames: tuple[CallerFrame, ...]) -> tuple[Caller, ...]:
+    """The lines of a stack with what their source says; each is read once."""
+    return tuple(map(_written, frames))
+
+
+@functools.lru_cache(maxsize=4096)
+def _written(frame: CallerFrame) -> Caller:
+    if frame.is_import and frame.callee is not None:
+        return Caller(site=frame.site, why_not="it is an import", imports=frame.callee.module)
+    call = _call_at(frame.code, frame.instruction)
+    if call is None:
+        return Caller(site=frame.site, why_not="it is no call")
+    calls = _one_line(ast.unparse(call.func))
+    if frame.callee is None:
+        return Caller(site=frame.site, calls=calls, why_not="it is JAX's own")
+    why_not = _why_not(call, frame.callee, frame.inside)
+    jitted = "" if why_not else _jitted(call, calls, frame.callee)
+    return Caller(site=frame.site, calls=calls, jitted=jitted, why_not=why_not)
+
+
+def _one_line(text: str) -> str:
+    shown = " ".join(text.split())
+    return shown if len(shown) <= _LONGEST_CALL else f"{shown[: _LONGEST_CALL - 1]}…"
+
+
+# --- The source -----------------------------------------------------------------------------------
+
+
+@functools.lru_cache(maxsize=64)
+def _tree(filename: str) -> ast.Module | None:
+    """The source of a file, parsed; None where there is none, or it is no Python."""
+    try:
+        return ast.parse("".join(linecache.getlines(filename)))
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+
+
+@functools.lru_cache(maxsize=64)
+def _calls(filename: str) -> Mapping[tuple[int, int], ast.Call]:
+    """The calls in a file by the line and column at which they end: no two end at the same."""
+    tree = _tree(filename)
+    nodes = ast.walk(tree) if tree is not None else iter(())
+    return {
+        (node.end_lineno or 0, node.end_col_offset or 0): node
+        for node in nodes
+        if isinstance(node, ast.Call)
+    }
+
+
+def _call_at(code: CodeType, instruction: int) -> ast.Call | None:
+    """The call that an instruction makes; None for an operator, and without the source."""
+    positions = next(itertools.islice(code.co_positions(), instruction // 2, None), None)
+    if positions is None:
+        return None
+    line, end_line, column, end_column = positions
+    call = _calls(code.co_filename).get((end_line or 0, end_column or 0))
+    if call is None or line is None or column is None:
+        return call
+    # An operator may end where the call on its right does, but begins before it. The instruction
+    # of a method's call begins at the method's name where the call takes several lines.
+    return call if (line, column) >= (call.lineno, call.col_offset) else None
+
+
+@functools.lru_cache(maxsize=64)
+def _functions(filename: str) -> Mapping[tuple[int, str], AnyFunction]:
+    """The functions of a file, by the line at which their code begins and their name."""
+    tree = _tree(filename)
+    found: dict[tuple[int, str], AnyFunction] = {}
+    for node in ast.walk(tree) if tree is not None else ():
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            line = min([node.lineno, *(each.lineno for each in node.decorator_list)])
+            found[line, node.name] = node
+        elif isinstance(node, ast.Lambda):
+            found.setdefault((node.lineno, "<lambda>"), node)
+    return found
+
+
+def _own_nodes(function: AnyFunction) -> Iterator[ast.AST]:
+    """All that a function does itself, without what the functions and classes in it do."""
+    body = function.body if isinstance(function.body, list) else [function.body]
+    waiting: list[ast.AST] = list(body)
+    while waiting:
+        node = waiting.pop()
+        yield node
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
+            waiting += ast.iter_child_nodes(node)
+
+
+# --- What speaks against a jit --------------------------------------------------------------------
+
+# What needs a value, or does something beside computing, by the last name of what is called.
+_NEEDS_A_VALUE = {
+    "item": "it reads a value",
+    "tolist": "it reads a value",
+    "float": "it reads a value",
+    "asarray": "it makes a NumPy array",
+    "device_get": "it reads a value",
+    "block_until_ready": "it waits for a value",
+    "open": "it reads or writes a file",
+    "save": "it reads or writes a file",
+    "savez": "it reads or writes a file",
+}
+
+# What returns arrays whose shape depends on values.
+_SHAPED_BY_VALUES = {"unique", "nonzero", "argwhere", "flatnonzero", "repeat"}
+
+_ACTS = {
+    "print": "it prints",
+    "input": "it asks the user",
+    "next": "it takes data from an iterator",
+    "jit": "it makes a jitted function",
+    "pmap": "it makes a jitted function",
+    "perf_counter": "it takes the time",
+    "time": "it takes the time",
+}
+
+# Libraries of arrays whose functions and methods of the same name compute, and need no value.
+_TRACED = ("jnp.", "jax.numpy.", "jax.lax.", "lax.")
+
+
+def _why_not(call: ast.Call, callee: Callee, inside: tuple[CodeType, ...]) -> str:
+    """What speaks against a jit of a call; empty where nothing does."""
+    function = _function_of(callee.code)
+    if callee.code.co_name == "<module>":
+        reason = "it runs a module"
+    elif callee.makes_object:
+        reason = (
+            _why_not_these_arguments(call, callee) if _flavour(callee) else "it makes an object"
+        )
+    elif function is None:
+        reason = "its source is not to be had"
+    else:
+        reason = _why_not_these_arguments(call, callee) or _why_not_this_body(
+            function, callee.module
+        )
+    return reason or next(filter(None, map(_needs_a_value, inside)), "")
+
+
+def _function_of(code: CodeType) -> AnyFunction | None:
+    """The source of a function; None where it is not to be had."""
+    return _functions(code.co_filename).get((code.co_firstlineno, code.co_name))
+
+
+def _needs_a_value(code: CodeType) -> str:
+    """Why a function further in cannot be traced; empty where nothing tells that it cannot."""
+    function = _function_of(code)
+    calls = (n for n in _own_nodes(function) if isinstance(n, ast.Call)) if function else ()
+    return next(filter(None, (_reason_in(call, _NEEDS_A_VALUE) for call in calls)), "")
+
+
+def _why_not_these_arguments(call: ast.Call, callee: Callee) -> str:
+    """Names an argument that no jit takes; what is written out in the call is none."""
+    if not _flavour(callee) and _is_open(call):
+        kinds = {kind for name, kind in callee.arguments if name not in _OBJECTS}
+        return "an argument is no array" if kinds - {ARRAY} else ""
+    return next(
+        (
+            f"{each.name} is no array"
+            for each in _given(call, callee)
+            if each.kind == OTHER and not isinstance(each.value, _WRITTEN_OUT)
+        ),
+        "",
+    )
+
+
+# What a method is called on.
+_OBJECTS = {"self", "cls"}
+
+_WRITTEN_OUT = (ast.Constant, ast.List, ast.Tuple, ast.Dict, ast.Set)
+
+
+class _Given(NamedTuple):
+    """An argument as it stands in a call."""
+
+    name: str
+    """What the function calls it; ``"*0"`` for the first that ``*args`` takes."""
+
+    kind: str
+    value: ast.expr
+    keyword: ast.keyword | None
+
+
+def _is_open(call: ast.Call) -> bool:
+    """Whether a call unpacks arguments, so that nobody can say which it gives."""
+    is_starred = any(isinstance(each, ast.Starred) for each in call.args)
+    return is_starred or any(keyword.arg is None for keyword in call.keywords)
+
+
+def _given(call: ast.Call, callee: Callee) -> list[_Given]:
+    """The arguments that a call gives, each with its kind; not what is left at its default."""
+    if _is_open(call):
+        return []
+    code, kinds = callee.code, dict(callee.arguments)
+    positional = list(code.co_varnames[: code.co_argcount])
+    if positional and (positional[0] in _OBJECTS or callee.makes_object):
+        del positional[0]
+    found = []
+    for number, value in enumerate(call.args):
+        beyond = number - len(positional)
+        name = positional[number] if beyond < 0 else f"*{beyond}"
+        found.append(_Given(name, kinds.get(name, ARRAY), value, None))
+    for keyword in call.keywords:
+        name = keyword.arg or ""
+        found.append(_Given(name, kinds.get(name, ARRAY), keyword.value, keyword))
+    return found
+
+
+def _why_not_this_body(function: AnyFunction, module: str) -> str:
+    """What a function does itself that cannot be traced, or would not be worth it."""
+    if isinstance(function, ast.AsyncFunctionDef):
+        return "it is a coroutine"
+    returns = isinstance(function, ast.Lambda)
+    for node in _own_nodes(function):
+        if reason := _reason_at(node) or _host_random_in(node, module):
+            return reason
+        returns = returns or (isinstance(node, ast.Return) and node.value is not None)
+    return "" if returns else "it returns nothing"
+
+
+# Methods of NumPy's generators, and functions of Python's `random`.
+_DRAWS = {"random", "normal", "integers", "uniform", "choice", "permutation", "shuffle", "randint"}
+
+
+def _host_random_in(node: ast.AST, module: str) -> str:
+    """Why not, for a call that draws random numbers on the host: a jit would draw them once."""
+    if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
+        return ""
+    owner = node.func.value
+    root = owner
+    while isinstance(root, ast.Attribute):
+        root = root.value
+    if not isinstance(root, ast.Name):
+        return ""
+    known = vars(sys.modules[module]).get(root.id) if module in sys.modules else None
+    text = ast.unparse(owner)
+    is_host = text in {"np.random", "numpy.random"}
+    if type(known).__module__.startswith("numpy.random") or (
+        known is None and "rng" in root.id.lower() and owner is root
+    ):
+        is_host = is_host or node.func.attr in _DRAWS
+    if getattr(known, "__name__", "") == "random":
+        is_host = True
+    return "it draws random numbers on the host" if is_host else ""
+
+
+def _reason_at(node: ast.AST) -> str:
+    """Why a piece of source cannot be traced; empty where it can."""
+    reason = ""
+    match node:
+        case ast.Yield() | ast.YieldFrom() | ast.Await():
+            reason = "it is a generator"
+        case ast.While() | ast.AsyncFor():
+            reason = "it loops"
+        case ast.For(iter=over) if not _is_short(over):
+            reason = "it loops"
+        case ast.Global() | ast.Nonlocal():
+            reason = "it changes a global variable"
+        case ast.Assign(targets=targets) if any(map(_is_of_self, targets)):
+            reason = "it changes its object"
+        case ast.AugAssign(target=target) if _is_of_self(target):
+            reason = "it changes its object"
+        case ast.If(test=test) | ast.Assert(test=test) | ast.IfExp(test=test) if _asks(test):
+            reason = "it branches on a value"
+        case ast.Return(value=ast.Call(func=func)) if _is_class(func):
+            reason = "it returns an object"
+        case ast.Call():
+            reason = _reason_in(node, _NEEDS_A_VALUE | _ACTS)
+    return reason
+
+
+def _reason_in(call: ast.Call, reasons: Mapping[str, str]) -> str:
+    func = call.func
+    name = func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
+    if name in _SHAPED_BY_VALUES or (name == "split" and _is_split_by_values(call)):
+        return "its shapes depend on values"
+    if name not in reasons or (isinstance(func, ast.Attribute) and name in {"float", "next"}):
+        return ""
+    return "" if ast.unparse(func).startswith(_TRACED) else reasons[name]
+
+
+def _is_split_by_values(call: ast.Call) -> bool:
+    """Whether an array is split at places that are not written out; keys are split by a number."""
+    is_of_keys = "random" in ast.unparse(call.func) or "jr." in ast.unparse(call.func)
+    by = call.args[1:2]
+    return not is_of_keys and bool(by) and not isinstance(by[0], ast.Constant | ast.List)
+
+
+def _is_short(over: ast.expr) -> bool:
+    """Whether a loop goes over a few elements: written out there, or parts of its object."""
+    if isinstance(over, ast.Tuple | ast.List):
+        return len(over.elts) <= _FEW
+    if any(isinstance(node, ast.Attribute) and _is_of_self(node) for node in ast.walk(over)):
+        return True  # an object's layers, most likely
+    if isinstance(over, ast.Call) and getattr(over.func, "id", "") == "range":
+        lengths = [each.value if isinstance(each, ast.Constant) else None for each in over.args]
+        return all(isinstance(length, int) and length <= _FEW for length in lengths)
+    return False
+
+
+def _is_of_self(target: ast.expr) -> bool:
+    return isinstance(target, ast.Attribute) and getattr(target.value, "id", "") == "self"
+
+
+def _asks(test: ast.expr) -> bool:
+    """Whether a condition computes with arrays."""
+    calls = [node for node in ast.walk(test) if isinstance(node, ast.Call)]
+    named = (ast.unparse(call.func) for call in calls)
+    return any(
+        name.startswith(_TRACED) or name.endswith((".any", ".all", ".max", ".min", ".sum"))
+        for name in named
+    )
+
+
+def _is_class(func: ast.expr) -> bool:
+    """Whether what is called is named as classes are."""
+    name = func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
+    return name[:1].isupper() and name != "TrainState"
+
+
+# --- How it is jitted -----------------------------------------------------------------------------
+
+
+def _flavour(callee: Callee) -> str:
+    """The library whose jit takes what the call was given: ``"nnx"``, ``"equinox"`` or none."""
+    kinds = {kind for _, kind in callee.arguments}
+    return next((library for library in ("nnx", "equinox") if library in kinds), "")
+
+
+def _jitted(call: ast.Call, calls: str, callee: Callee) -> str:
+    """The call under the jit that takes its arguments."""
+    flavour = _flavour(callee)
+    if flavour == "equinox":
+        return f"eqx.filter_jit({calls})(...)"
+    given = _given(call, callee)
+    static = [each for each in given if each.kind in {STATIC, OTHER}]
+    is_named = all(each.keyword or not each.name.startswith("*") for each in static)
+    is_hashable = all(each.kind == STATIC for each in static)
+    has_object = flavour == "nnx" and (
+        callee.makes_object or dict(callee.arguments).get("self") == NNX
+    )
+    wrapper = "nnx.jit" if flavour == "nnx" else "jax.jit"
+    if has_object or not (is_named and is_hashable):
+        return _jitted_lambda(wrapper, call, given, with_object=not callee.makes_object)
+    names = tuple(each.name for each in static)
+    named = f", static_argnames={names!r}" if names else ""
+    return f"{wrapper}({calls}{named})(...)"
+
+
+def _jitted_lambda(
+    wrapper: str, call: ast.Call, given: Sequence[_Given], *, with_object: bool
+) -> str:
+    """A call as a jitted lambda of its arrays; what is no array stays inside."""
+    parameters: dict[str, ast.expr] = {}
+
+    def parameter(value: ast.expr, name: str) -> ast.expr:
+        if isinstance(value, ast.Name | ast.Attribute):
+            name = value.id if isinstance(value, ast.Name) else value.attr
+        name = name.lstrip("*")
+        while not name.isidentifier() or name in parameters:
+            name = f"x{name}" if not name.isidentifier() else f"{name}_"
+        parameters[name] = value
+        return ast.Name(name)
+
+    func = call.func
+    if with_object and wrapper == "nnx.jit":
+        if isinstance(func, ast.Attribute) and not _is_of_self(func):
+            func = ast.Attribute(parameter(func.value, "model"), func.attr)
+        else:
+            func = parameter(func, "model")
+    inside: list[ast.expr] = []
+    keywords: list[ast.keyword] = []
+    for each in given:
+        stays = each.kind in {STATIC, OTHER}
+        value = each.value if stays else parameter(each.value, each.name)
+        if each.keyword is None:
+            inside.append(value)
+        else:
+            keywords.append(ast.keyword(each.keyword.arg, value))
+    written = ast.unparse(ast.Call(func, inside, keywords))
+    passed = ", ".join(map(ast.unparse, parameters.values()))
+    jitted = f"{wrapper}(lambda {', '.join(parameters)}: {written})".replace("lambda :", "lambda:")
+    if len(jitted) > _LONGEST_JITTED:
+        written = f"{_one_line(ast.unparse(func))}(...)"
+        jitted = f"{wrapper}(lambda {', '.join(parameters)}: {written})"
+    whole = f"{jitted}({passed})"
+    return whole if len(whole) <= _LONGEST_JITTED else f"{jitted}(...)"

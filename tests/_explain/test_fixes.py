@@ -2,6 +2,7 @@ import itertools
 
 from msgspec.structs import replace
 
+from jitcount._explain.callers import Caller
 from jitcount._explain.causes import AnyCause
 from jitcount._explain.causes.arguments import StaticValue
 from jitcount._explain.causes.arrays import Dtype, Shape
@@ -10,6 +11,7 @@ from jitcount._explain.causes.functions import FirstCall, Unknown
 from jitcount._explain.compile import Compile
 from jitcount._explain.fixes import fixes
 from jitcount._observe.array_type import ArrayType
+from jitcount._observe.call_site import CallSite
 from tests.helpers import STEP_COMPILED
 
 BASE = replace(STEP_COMPILED, compile_s=1.0)
@@ -67,31 +69,119 @@ def test_first_calls_and_disk_hits_are_no_recompiles() -> None:
     assert fixes([compiled(FIRST), compiled(cause, from_disk=True)]) == []
 
 
-def test_the_advice_is_for_what_changed_most_often() -> None:
+def test_each_change_has_a_fix_of_its_own_counted_after_the_others() -> None:
     dtype = Dtype("y", "float32", "int32")
     shapes = shape((3,), (4,))
-    (found,) = fixes([compiled(shapes, dtype), compiled(dtype)])
-    assert found.advice == dtype.advice
-    assert found.changes[0] == "y: float32 → int32 (2 times)"
+    found = fixes([compiled(shapes, dtype), compiled(dtype)])
+    assert [(fix.count, fix.changes, fix.advice) for fix in found] == [
+        (1, ("y: float32 → int32 (2 times)",), dtype.advice),
+        (1, ("axis 0 of x: 3 → 4",), shapes.advice),
+    ]
 
 
-def test_operations_outside_of_jit_are_summed_up_by_line() -> None:
-    operations = [compiled(FirstCall(name), function=name, eager=True) for name in "abcde"]
-    (found,) = fixes(operations)
-    assert (found.what, found.count, found.seconds) == (
-        "5 operations were compiled one by one",
-        5,
-        5.0,
+def test_changes_that_only_come_together_are_one_fix_with_two_arrows() -> None:
+    shapes, dtype = shape((3,), (4,)), Dtype("y", "float32", "int32")
+    (found,) = fixes([compiled(FIRST), compiled(shapes, dtype)])
+    assert found.count == 1
+    assert set(found.advices) == {shapes.advice, dtype.advice}
+
+
+def test_lengths_and_values_that_multiply_are_two_fixes() -> None:
+    def rate(before: str, after: str) -> StaticValue:
+        return StaticValue("lr", before, after, is_number=True)
+
+    lengths = [shape((length,), (length + 1,)) for length in range(3, 7)]
+    slow = [compiled(FIRST), *(compiled(cause) for cause in lengths)]
+    fast = [compiled(rate("0.1", "0.2")), *(compiled(cause) for cause in lengths)]
+    found = fixes([*slow, *fast])
+    assert [(fix.code, fix.count) for fix in found] == [("JC101", 8), ("JC201", 1)]
+
+
+def test_what_was_compiled_ahead_of_time_was_meant() -> None:
+    assert fixes([compiled(FIRST), compiled(shape((3,), (4,)), ahead_of_time=True)]) == []
+
+
+def test_savings_are_seconds_of_the_clock_and_add_up() -> None:
+    log = [
+        compiled(shape((3,), (4,)), function="step", started_at=100.0, compile_s=4.0),
+        compiled(shape((3,), (4,)), function="load", started_at=101.0, compile_s=2.0),
+        compiled(shape((3,), (4,)), function="eval", started_at=200.0, compile_s=1.0),
+    ]
+    assert [(fix.what, fix.seconds) for fix in fixes(log)] == [
+        ("step", 2.0),
+        ("load", 2.0),
+        ("eval", 1.0),
+    ]
+
+
+# --- Operations outside of jit --------------------------------------------------------------------
+
+SCRIPT = CallSite("train.py:35 in main", "/train.py", 35, "main")
+INSIDE = CallSite("model.py:8 in __call__", "/model.py", 8, "__call__")
+MODEL_INIT = Caller(site=SCRIPT, calls="model.init", jitted="jax.jit(model.init)(...)")
+DENSE = Caller(site=INSIDE, calls="dense", jitted="jax.jit(dense)(...)")
+
+
+def operations(names: str, *callers: Caller, **changes: object) -> list[Compile]:
+    site = callers[-1].site if callers else SCRIPT
+    return [
+        compiled(
+            FirstCall(name),
+            **{"function": name, "eager": True, "callers": callers, "call_site": site} | changes,
+        )
+        for name in names
+    ]
+
+
+def test_operations_belong_to_the_call_that_explains_most() -> None:
+    log = operations("abcde", MODEL_INIT, DENSE) + operations("fgh", MODEL_INIT)
+    (found,) = fixes(log)
+    assert found.in_words == "model.init at train.py:35 in main: 8 operations outside of jit"
+    assert (found.code, found.seconds, found.is_at_most) == ("JC501", 8.0, True)
+    assert found.advices == ("jax.jit(model.init)(...)",)
+
+
+def test_a_call_that_cannot_be_jitted_is_not_named() -> None:
+    loop = Caller(site=SCRIPT, calls="train", why_not="it loops")
+    (found,) = fixes(operations("abcde", loop, DENSE))
+    assert found.in_words == "dense at model.py:8 in __call__: 5 operations outside of jit"
+
+
+def test_a_call_that_runs_a_jitted_function_is_a_driver() -> None:
+    step = compiled(FIRST, callers=(MODEL_INIT,))
+    (found,) = fixes([step, *operations("abcde", MODEL_INIT)])
+    assert found.in_words == "train.py:35 in main: 5 operations outside of jit"
+    assert found.advices == ("compute what line 35 computes in a jitted function, or with NumPy",)
+
+
+def test_the_lines_of_a_library_that_cannot_be_jitted_are_named() -> None:
+    train = Caller(site=SCRIPT, calls="lib.train", why_not="it loops")
+    via = CallSite("lib/core.py:5 in train", "/lib/core.py", 5, "train")
+    (found,) = fixes(operations("abcde", train, via=via))
+    assert found.advices == ("the library compiles at lib/core.py:5 in train: jit there",)
+
+
+def test_an_import_that_compiles_names_the_module_and_its_line() -> None:
+    statement = Caller(site=SCRIPT, why_not="it is an import", imports="lib.tables")
+    via = CallSite("lib/tables.py:3 in <module>", "/lib/tables.py", 3, "<module>")
+    (found,) = fixes(operations("ab", statement, via=via))
+    assert (found.code, found.in_words) == (
+        "JC502",
+        "import lib.tables at train.py:35 in main: 2 operations",
     )
-    assert found.changes == ()
-    assert found.advice == "call it under jax.jit"
-    assert fixes(operations[:4]) == []
+    assert found.advices == ("make constants with NumPy at lib/tables.py:3 in <module>",)
 
 
-def test_an_operation_that_is_compiled_again_is_worth_a_look() -> None:
-    (found,) = fixes([compiled(FIRST, eager=True), compiled(shape((3,), (4,)), eager=True)])
-    assert found.what == "2 operations were compiled one by one"
-    assert found.changes == ("axis 0 of x: 3 → 4",)
+def test_few_operations_are_not_worth_a_jit() -> None:
+    assert fixes(operations("abcd", MODEL_INIT)) == []
+
+
+def test_an_operation_that_is_compiled_again_and_again_is_worth_a_look() -> None:
+    first, *again = operations("aaa")
+    again = [replace(each, causes=(shape((n,), (n + 1,)),)) for n, each in enumerate(again)]
+    (found,) = fixes([first, *again])
+    assert found.in_words == "train.py:35 in main: 3 operations outside of jit"
+    assert found.changes == ("axis 0 of x: 0, 1, 2",)
 
 
 def test_what_happened_is_counted_and_not_the_last_of_it() -> None:

@@ -27,7 +27,7 @@ class Fix:
     """What is wrong, in a word or two: ``"shape"``."""
 
     what: str
-    """What is compiled too often: ``"step"``, ``"model.init"``."""
+    """What is compiled too often: ``"step"``, ``"model.init"``; empty for some lines."""
 
     call_site: CallSite
     """The user's line."""
@@ -44,8 +44,24 @@ class Fix:
     changes: tuple[str, ...]
     """What changed from compile to compile, summed up, most often first."""
 
-    advice: str
-    """What to do; never empty."""
+    advices: tuple[str, ...]
+    """What to do, each with an arrow of its own; never empty."""
 
     compiles: tuple[Compile, ...] = field(default=(), repr=False)
     """The compiles that would go."""
+
+    @property
+    def advice(self) -> str:
+        """What to do, in one line."""
+        return "; and ".join(self.advices)
+
+    @property
+    def in_words(self) -> str:
+        """What is compiled too often, and how often: ``"step at train.py:42: 3 recompiles"``."""
+        noun = "operation" if self.code in {OUTSIDE_JIT, IMPORTS} else "recompile"
+        counted = f"{self.count} {noun}" if self.count == 1 else f"{self.count} {noun}s"
+        if self.code == OUTSIDE_JIT:
+            counted = f"{counted} outside of jit"
+        if not self.what:
+            return f"{self.call_site}: {counted}"
+        return f"{self.what} at {self.call_site}: {counted}"

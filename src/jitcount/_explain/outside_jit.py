@@ -1,45 +1,191 @@
-"""Operations outside of jit, each compiled by itself: what to jit instead."""
+"""Operations outside of jit, each compiled by itself: which call of the user's to jit instead.
+
+An ``init`` that is not jitted compiles dozens of operations, at as many lines. They are summed up
+over the tree of calls that led to them, and the call that explains most and can be jitted is named.
+What is left stands at lines of functions that cannot be jitted as a whole.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections import Counter
+from typing import TYPE_CHECKING, TypeAlias
 
-from jitcount._explain.fix import OUTSIDE_JIT, Fix
+from jitcount._explain.fix import IMPORTS, OUTSIDE_JIT, Fix
 from jitcount._explain.summary import is_first, sentences_of_many
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
+    from jitcount._explain.callers import Caller
     from jitcount._explain.compile import Compile
+    from jitcount._observe.call_site import CallSite
 
-# So many operations outside of jit at one line are worth a jit.
+# Fewer operations than these are hardly worth a jit, which is compiled once itself.
 _MANY_OPERATIONS = 5
+
+# So many lines of a library, or of an import, are named.
+_MOST_LINES = 3
+
+# One call in the source: where it stands, and what it calls.
+_Call: TypeAlias = tuple[str, str]
 
 
 def outside_jit(compiles: Sequence[Compile]) -> list[Fix]:
-    """A fix for each line with operations outside of any jit, each compiled by itself."""
-    groups: dict[str, list[Compile]] = {}
+    """A fix for each call, and each import, that compiles operations one by one."""
+    drivers = set(_calls_that_run_jitted_functions(compiles))
+    left = [compiled for compiled in compiles if compiled.eager]
+    found, left = _imports(left)
+    while (call := _best(left, drivers)) is not None:
+        below = [c for c in left if any(_key(caller) == call for caller in c.callers)]
+        left = [c for c in left if c not in below]
+        found.append(_fix_of_call(call, below))
+    running = {_function(c.site) for each in compiles if not each.eager for c in each.callers}
+    return found + _lines(left, running)
+
+
+def _key(caller: Caller) -> _Call:
+    return caller.site, caller.calls
+
+
+def _calls_that_run_jitted_functions(compiles: Sequence[Compile]) -> Iterator[_Call]:
+    """The calls below which a jitted function runs: trainers, loops, whole programs."""
     for compiled in compiles:
-        if compiled.eager:
-            groups.setdefault(compiled.call_site, []).append(compiled)
-    return [fix for group in groups.values() if (fix := _fix(group)) is not None]
+        if not compiled.eager:
+            yield from map(_key, compiled.callers)
 
 
-def _fix(group: Sequence[Compile]) -> Fix | None:
-    again = [compiled.causes for compiled in group if not is_first(compiled)]
-    are_many = len(group) >= _MANY_OPERATIONS
-    if not again and not are_many:
-        return None
+# --- A call that can be jitted --------------------------------------------------------------------
+
+
+def _best(compiles: Sequence[Compile], drivers: set[_Call]) -> _Call | None:
+    """The call that can be jitted and explains most seconds; None where none is worth it."""
+    seconds: Counter[_Call] = Counter()
+    below: dict[_Call, list[Compile]] = {}
+    for compiled in compiles:
+        for call in dict.fromkeys(_key(c) for c in compiled.callers if c.jitted):
+            if call not in drivers:
+                seconds[call] += compiled.total_s  # type: ignore[assignment]  # typed as counts
+                below.setdefault(call, []).append(compiled)
+    return next((call for call, _ in seconds.most_common() if _is_worth_it(below[call])), None)
+
+
+def _is_worth_it(compiles: Sequence[Compile]) -> bool:
+    return len(compiles) >= _MANY_OPERATIONS
+
+
+def _fix_of_call(call: _Call, below: Sequence[Compile]) -> Fix:
+    caller = next(c for c in below[0].callers if _key(c) == call)
     return Fix(
         code=OUTSIDE_JIT,
         title="operations outside of jit",
-        what=f"{len(group)} operations were compiled one by one",
-        call_site=group[0].call_site,
+        what=caller.calls,
+        call_site=caller.site,
+        count=len(below),
+        seconds=sum(compiled.total_s for compiled in below),
+        is_at_most=True,
+        changes=(),
+        advices=(caller.jitted,),
+        compiles=tuple(below),
+    )
+
+
+def _what_changed(compiles: Sequence[Compile]) -> tuple[str, ...]:
+    """Why operations were compiled again, where most of them were."""
+    again = [compiled.causes for compiled in compiles if not is_first(compiled)]
+    return tuple(sentences_of_many(again)) if 2 * len(again) >= len(compiles) else ()
+
+
+# --- Imports --------------------------------------------------------------------------------------
+
+
+def _imports(compiles: Sequence[Compile]) -> tuple[list[Fix], list[Compile]]:
+    """A fix for each import that compiles, and the operations that no import compiles."""
+    groups: dict[str, list[Compile]] = {}
+    left: list[Compile] = []
+    for compiled in compiles:
+        importing = [caller for caller in compiled.callers if caller.imports]
+        if importing:
+            groups.setdefault(importing[-1].imports, []).append(compiled)
+        else:
+            left.append(compiled)
+    return [_fix_of_import(module, group) for module, group in groups.items()], left
+
+
+def _fix_of_import(module: str, group: Sequence[Compile]) -> Fix:
+    caller = next(c for c in reversed(group[0].callers) if c.imports)
+    return Fix(
+        code=IMPORTS,
+        title="import that compiles",
+        what=f"import {module}",
+        call_site=caller.site,
+        count=len(group),
+        seconds=sum(compiled.total_s for compiled in group),
+        is_at_most=False,
+        changes=(),
+        advices=(f"make constants with NumPy at {_where(group)}",),
+        compiles=tuple(group),
+    )
+
+
+def _where(compiles: Iterable[Compile]) -> str:
+    """The innermost lines that are not JAX's, those that compile most first."""
+    lines = Counter(compiled.via or compiled.call_site for compiled in compiles)
+    named = [line for line, _ in lines.most_common(_MOST_LINES)]
+    if more := len(lines) - len(named):
+        return f"{', '.join(named)} and {more} more"
+    return " and ".join([", ".join(named[:-1]), named[-1]]) if len(named) > 1 else named[0]
+
+
+# --- Lines of functions that cannot be jitted as a whole ------------------------------------------
+
+
+def _function(site: CallSite) -> tuple[str, str]:
+    return site.file, site.function
+
+
+def _lines(compiles: Sequence[Compile], running: set[tuple[str, str]]) -> list[Fix]:
+    """A fix for each function whose own lines compile many operations, or one again and again.
+
+    Of a whole program, and of functions that are `running` jitted ones, each line is by itself:
+    nobody would move all of them into a jitted function.
+    """
+    groups: dict[object, list[Compile]] = {}
+    for compiled in compiles:
+        site = compiled.call_site
+        is_driver = site.function == "<module>" or _function(site) in running
+        groups.setdefault(site if is_driver else _function(site), []).append(compiled)
+    return [_fix_of_lines(group) for group in groups.values() if _is_worth_moving(group)]
+
+
+def _is_worth_moving(group: Sequence[Compile]) -> bool:
+    again = sum(not is_first(compiled) for compiled in group)
+    return len(group) >= _MANY_OPERATIONS or again > 1
+
+
+def _fix_of_lines(group: Sequence[Compile]) -> Fix:
+    costs: Counter[str] = Counter()
+    for compiled in group:
+        costs[compiled.call_site] += compiled.total_s  # type: ignore[assignment]
+    worst = next(c.call_site for c in group if c.call_site == max(costs, key=costs.__getitem__))
+    return Fix(
+        code=OUTSIDE_JIT,
+        title="operations outside of jit",
+        what="",
+        call_site=worst,
         count=len(group),
         seconds=sum(compiled.total_s for compiled in group),
         is_at_most=True,
-        # Of many, what changed does not help: all of them together are the matter.
-        changes=() if are_many else tuple(sentences_of_many(again)),
-        advice="call it under jax.jit",
+        changes=_what_changed(group),
+        advices=(_advice_for_lines(group),),
         compiles=tuple(group),
     )
+
+
+def _advice_for_lines(group: Sequence[Compile]) -> str:
+    if all(compiled.via for compiled in group):
+        return f"the library compiles at {_where(group)}: jit there"
+    numbers = sorted({compiled.call_site.line for compiled in group})
+    lines = f"lines {numbers[0]} to {numbers[-1]} compute"
+    if len(numbers) == 1:
+        lines = f"line {numbers[0]} computes"
+    return f"compute what {lines} in a jitted function, or with NumPy"

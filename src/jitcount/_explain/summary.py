@@ -44,15 +44,15 @@ def events(causes: Iterable[Cause]) -> list[tuple[Cause, tuple[str, ...]]]:
 
 def _event(cause: Cause) -> Any:
     """What happened, whatever the place: equal for causes that are one event."""
-    if (axis := _one_axis(cause)) is not None:
+    if (axis := one_axis(cause)) is not None:
         return Shape, *axis
     fields: dict[str, Any] = msgspec.structs.asdict(cause)
     del fields["where"]
     return type(cause), *fields.values()
 
 
-def _one_axis(cause: Cause) -> tuple[Any, ...] | None:
-    """The axis that changed, its old and its new length; None unless it is exactly one."""
+def one_axis(cause: Cause) -> tuple[Any, ...] | None:
+    """The axis that changed, its old and its new length; None unless an axis alone changed."""
     if not isinstance(cause, Shape) or len(cause.axes) != 1:
         return None
     (axis,) = cause.axes
@@ -67,7 +67,7 @@ def sentences(causes: Iterable[Cause]) -> list[str]:
 def _sentence(cause: Cause, places: tuple[str, ...], between: str = ": ") -> str:
     if len(places) == 1:
         return cause.brief(between)
-    if (axis := _one_axis(cause)) is not None:
+    if (axis := one_axis(cause)) is not None:
         return f"axis {axis[0]} of {_together(places, between + cause.changed[1])}"
     return msgspec.structs.replace(cause, where=_list(places)).brief(between)
 
@@ -127,7 +127,7 @@ def sentences_of_many(compiles: Sequence[Sequence[Cause]]) -> list[str]:
 
 def _taken(cause: Cause, places: tuple[str, ...]) -> tuple[str, list[Any]]:
     """What took other values, and which; a sentence and no values if it cannot be summed up."""
-    if (axis := _one_axis(cause)) is not None:
+    if (axis := one_axis(cause)) is not None:
         number, *lengths = axis
         return f"axis {number} of {_together(places, '')}", lengths
     if isinstance(cause, StaticValue) and cause.after != REDACTED:

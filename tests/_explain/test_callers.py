@@ -1,0 +1,178 @@
+"""Which call of a program is named for its operations outside of jit, and what jitting it does."""
+
+import runpy
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+
+import jax
+import pytest
+
+import jitcount
+from jitcount import Caller, CompileLog
+from jitcount._explain.fixes import fixes
+
+# Operations enough to be worth a jit.
+NET = """
+    import jax, jax.numpy as jnp, numpy as np
+
+    def net(key, x):
+        for width in (4, 8, 3):
+            key, mine = jax.random.split(key)
+            x = jax.nn.relu(x @ jax.random.normal(mine, (x.shape[-1], width)) + jnp.zeros(width))
+        return x
+
+    def init(key, x):
+        return net(key, x / 2)
+
+    key, x = jax.random.key(0), np.ones((1, 5), np.float32)
+"""
+
+Run = Callable[..., CompileLog]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    def run(*pieces: str) -> CompileLog:
+        script = tmp_path / "train.py"
+        script.write_text("".join(map(textwrap.dedent, pieces)))
+        jax.clear_caches()
+        with jitcount.record() as log:
+            runpy.run_path(str(script), run_name="__main__")
+        return log
+
+    return run
+
+
+def advice(log: CompileLog) -> list[tuple[str, str]]:
+    """What is to be fixed, with the advice, of what takes more than a few operations."""
+    found = (fix for fix in fixes(log.compiles) if fix.code == "JC501")
+    return [(fix.what, fix.advice) for fix in found if fix.count >= 5]
+
+
+def callers(log: CompileLog) -> dict[str, Caller]:
+    return {c.calls: c for compiled in log.compiles for c in compiled.callers if c.calls}
+
+
+def test_the_outermost_call_that_can_be_jitted_is_named_and_jitting_it_helps(run: Run) -> None:
+    log = run(NET, "init(key, x)\n")
+    assert advice(log) == [("init", "jax.jit(init)(...)")]
+    fix = fixes(log.compiles)[0]
+    assert fix.in_words.startswith("init at train.py:14 in <module>: ")
+    jitted = run(NET, "jax.jit(init)(key, x)\n")
+    assert len(jitted.compiles) == len(log.compiles) - fix.count + 1
+    assert advice(jitted) == []
+
+
+def test_what_is_no_array_is_static(run: Run) -> None:
+    scaled = """
+        def scaled(key, x, name, factor=2):
+            assert isinstance(name, str)
+            return factor * net(key, x) if factor > 1 else x
+
+    """
+    log = run(NET, scaled, "scaled(key, x, 'net', factor=3)\n")
+    text = "jax.jit(scaled, static_argnames=('name', 'factor'))"
+    assert advice(log) == [("scaled", f"{text}(...)")]
+    assert advice(run(NET, scaled, f"{text}(key, x, 'net', factor=3)\n")) == []
+
+
+def test_what_has_no_hash_stays_in_a_lambda(run: Run) -> None:
+    layered = """
+        def layered(key, x, names):
+            return {name: net(key, x) for name in names}
+
+    """
+    log = run(NET, layered, "layered(key, x, ['a', 'b'])\n")
+    text = "jax.jit(lambda key, x: layered(key, x, ['a', 'b']))(key, x)"
+    assert advice(log) == [("layered", text)]
+    assert advice(run(NET, layered, f"{text}\n")) == []
+
+
+LOOP = """
+    step = jax.jit(lambda x: x + 1)
+
+    def train(key, x):
+        y = init(key, x)
+        return step(y)
+
+"""
+
+
+def test_a_call_that_runs_a_jitted_function_is_a_driver(run: Run) -> None:
+    log = run(NET, LOOP, "train(key, x)\n")
+    assert advice(log) == [("init", "jax.jit(init)(...)")]
+
+
+WHY_NOT = {
+    "it loops": "while len(net(key, x)) > 1:\n        pass\n    return x",
+    "it reads a value": "return float(net(key, x).sum())",
+    "it prints": "print(net(key, x).shape)\n    return x",
+    "it returns nothing": "net(key, x)",
+    "it changes a global variable": "global x_\n    x_ = net(key, x)\n    return x_",
+    "it branches on a value": "return x if jnp.any(net(key, x)) else -x",
+    "it makes a jitted function": "return jax.jit(net)(key, x) + net(key, x)",
+    "its shapes depend on values": "return jnp.unique(net(key, x))",
+    "it draws random numbers on the host": "return net(key, x) * np.random.rand()",
+}
+
+
+@pytest.mark.parametrize("reason", WHY_NOT)
+@pytest.mark.usefixtures("capsys")
+def test_a_call_that_cannot_be_jitted_is_not_named(run: Run, reason: str) -> None:
+    outer = f"\ndef outer(key, x):\n    {WHY_NOT[reason]}\n\n"
+    log = run(NET, outer, "outer(key, x)\n")
+    assert callers(log)["outer"].why_not == reason
+    assert "outer" not in dict(advice(log))
+
+
+def test_an_operator_that_ends_with_a_call_is_no_call(run: Run) -> None:
+    log = run("import jax.numpy as jnp, numpy as np\ny = np.ones(3) + jnp.sqrt(np.ones(3))\n")
+    calls = {compiled.function: compiled.callers[-1].calls for compiled in log.compiles}
+    assert (calls["add"], calls["sqrt"]) == ("", "jnp.sqrt")
+
+
+def test_an_import_that_compiles_is_named_and_numpy_mends_it(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    module = tmp_path / "tables_of_mine.py"
+    made = "{np}\nTABLE = jnp.cumsum(jnp.arange(8.0)) * 2 + 1\n"
+    module.write_text(made.format(np="import jax.numpy as jnp"))
+    (fix,) = fixes(run("import tables_of_mine\n").compiles)
+    assert fix.in_words == "import tables_of_mine at train.py:1 in <module>: 4 operations"
+    assert fix.advice == "make constants with NumPy at tables_of_mine.py:2 in <module>"
+    monkeypatch.delitem(__import__("sys").modules, "tables_of_mine")
+    module.write_text(made.format(np="import numpy as jnp"))
+    assert run("import tables_of_mine, jax\n").compiles == ()
+
+
+def test_the_arguments_of_a_frame_are_not_kept_alive(run: Run) -> None:
+    """What a function drops while it runs is gone, though it was looked at."""
+    log = run(
+        """
+        import gc, weakref, jax.numpy as jnp, numpy as np
+
+        class Box:
+            pass
+
+        def outer(box):
+            jnp.sqrt(np.ones(7))
+            seen = weakref.ref(box)
+            del box
+            gc.collect()
+            return seen() is None
+
+        gone = outer(Box())
+        assert gone
+        """
+    )
+    assert callers(log)["outer"].why_not == "box is no array"
+
+
+def test_what_calls_the_block_itself_is_not_named(run: Run) -> None:
+    """The test's own lines call the block that `run` opens."""
+    log = run(NET, "init(key, x)\n")
+    files = {Path(caller.site.file).name for c in log.compiles for caller in c.callers}
+    assert files == {"test_callers.py", "train.py"}
+    assert "run" not in callers(log)

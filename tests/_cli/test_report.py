@@ -13,7 +13,7 @@ def report(ledger: Path | None, trace: Path | None, most: int | None = None) -> 
     options = Options(
         program=["train.py"], targets=[], ledger=ledger, profile_trace=trace, profile=True, max=most
     )
-    return RunReport(options, StderrWriter())
+    return RunReport(options, StderrWriter(), started_at=0.0)
 
 
 def test_a_file_that_cannot_be_written_does_not_cost_the_other(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ import sys
 import pytest
 from msgspec.structs import replace
 
+from jitcount._explain.callers import Caller
 from jitcount._explain.causes.arrays import Dtype, Shape
 from jitcount._explain.causes.functions import FirstCall
 from jitcount._explain.compile import Compile
@@ -11,7 +12,16 @@ from jitcount._observe.array_type import ArrayType
 from jitcount._observe.call_site import CallSite
 from jitcount._record.log import CompileLog
 from jitcount._show import log_table
-from jitcount._show.parts import Column, Heading, Seconds, Table, Tone, content_of, tone_of
+from jitcount._show.parts import (
+    Column,
+    Count,
+    Heading,
+    Seconds,
+    Table,
+    Tone,
+    content_of,
+    tone_of,
+)
 from jitcount._show.terminal import render
 from tests.helpers import STEP_COMPILED
 
@@ -47,63 +57,74 @@ def test_an_empty_log_says_so() -> None:
 
 def test_a_log_is_printed_as_a_table() -> None:
     assert log_of(SUM, ADD, AGAIN, STEP) == (
-        "3 compiles and 1 disk hit in 134 ms (trace 3.69 ms, lower 16.4 ms, compile 114 ms)\n"
+        "3 compiles and 1 disk hit took 101 ms; what follows would save 33.9 ms\n"
         "\n"
-        "Worth fixing first\n"
-        "  sum at train.py:42 in main: 1 recompile, 33.9 ms\n"
+        "What to fix\n"
+        "  1. sum at train.py:42 in main: 1 recompile, 33.9 ms [JC101]\n"
         "    axis 0 of x: 3 → 4\n"
         "    → pad axis 0 of x to one length, or to a few (buckets)\n"
         "\n"
-        "function      signature                 time   call site             cause\n"
-        "───────────────────────────────────────────────────────────────────────────────"
-        "────────\n"
-        "sum           float32[3]             33.9 ms   train.py:42 in main   first call of sum\n"
-        "sum           float32[4]             33.9 ms   train.py:42 in main   "
+        "function      arguments      compiles      time   call site             cause\n"
+        "────────────────────────────────────────────────────────────────────────────────────────────"
+        "────\n"
+        "sum           f32[3]                2   67.8 ms   train.py:42 in main   "
         "axis 0 of x: 3 → 4\n"
-        "step (disk)   no arrays              33.9 ms   train.py:7 in main    first call of sum\n"
-        "add (eager)   float32[], float32[]   32.7 ms   train.py:42 in main   first call of sum"
+        "step (disk)   no arrays             1   33.9 ms   train.py:7 in main    "
+        "first call of sum\n"
+        "add (eager)   f32[], f32[]          1   32.7 ms   train.py:42 in main   "
+        "first call of sum\n"
+        "\n"
+        "in all: trace 3.69 ms, lower 16.4 ms, XLA 114 ms"
     )
 
 
-def test_first_calls_are_faint_and_what_changed_stands_out() -> None:
-    _, *_, table = log_table.log_table([SUM, AGAIN, AGAIN])
+def test_compiling_is_a_share_of_what_the_program_took() -> None:
+    heading, *_ = log_table.log_table([SUM], duration=0.1)
+    assert heading == Heading("1 compile took 33.9 of 100 ms (34 %)")
+
+
+def test_what_is_needed_is_faint_and_what_is_avoidable_stands_out() -> None:
+    other = replace(STEP, from_disk=False)
+    *_, table, _ = log_table.log_table([SUM, AGAIN, AGAIN, other])
     assert isinstance(table, Table)
-    first, again = table.rows
-    assert {tone_of(cell) for cell in first} == {Tone.FAINT}
-    assert [tone_of(cell) for cell in again] == [Tone.PLAIN] * 4 + [Tone.DIFFERENT]
+    avoidable, needed = table.rows
+    assert {tone_of(cell) for cell in needed} == {Tone.FAINT}
+    assert [tone_of(cell) for cell in avoidable] == [Tone.PLAIN] * 5 + [Tone.AVOIDABLE]
 
 
-def test_below_a_hundred_columns_a_compile_has_two_lines_and_names_are_whole() -> None:
+def test_in_a_narrow_terminal_the_cause_has_a_line_of_its_own_and_names_are_whole() -> None:
     path = "models/a_rather_long_name_of_a_file.py:1042 in Transformer.forward"
     long = replace(AGAIN, call_site=CallSite(path))
-    shown = render(log_table.log_table([long]), 90).splitlines()
-    assert shown[-5:] == [
-        "function      time   call site",
-        "  signature   cause",
-        "─" * (21 + len(path)),
-        f"sum        33.9 ms   {path}",
-        "  float32[4]   axis 0 of x: 3 → 4",
+    shown = render(log_table.log_table([long]), 100).splitlines()
+    assert shown[-9:-2] == [
+        "function   compiles      time   call site",
+        "  arguments",
+        "  cause",
+        "─" * (32 + len(path)),
+        f"sum               1   33.9 ms   {path}",
+        "  f32[4]",
+        "  axis 0 of x: 3 → 4",
     ]
 
 
 def test_a_log_is_made_of_parts_whose_figures_are_still_figures() -> None:
-    heading, table = log_table.log_table([SUM])
+    heading, table, _ = log_table.log_table([SUM])
     assert isinstance(heading, Heading)
     assert isinstance(table, Table)
-    assert table.columns[2] == Column("time", is_figure=True)
-    assert content_of(table.rows[0][2]) == Seconds(SUM.total_s)
+    assert table.columns[3] == Column("time", is_figure=True)
+    assert content_of(table.rows[0][3]) == Seconds(SUM.total_s)
 
 
 def test_one_compile_is_not_several() -> None:
-    assert log_of(SUM).startswith("1 compile in 33.9 ms (")
+    assert log_of(SUM).startswith("1 compile took 33.9 ms\n")
 
 
 def test_first_calls_are_not_worth_fixing() -> None:
-    assert "Worth fixing" not in log_of(SUM, ADD)
+    assert "to fix" not in log_of(SUM, ADD)
 
 
 def test_what_came_from_disk_is_not_worth_fixing() -> None:
-    assert "Worth fixing" not in log_of(replace(AGAIN, from_disk=True))
+    assert "to fix" not in log_of(replace(AGAIN, from_disk=True))
 
 
 def test_a_narrow_terminal_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,14 +132,14 @@ def test_a_narrow_terminal_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setenv("COLUMNS", "80")
     shown = log_of(wide)
     assert max(map(len, shown.splitlines())) <= 80
-    assert shown.count("float32[128,1024]") == 6
+    assert shown.count("f32[128,1024]") == 6
     assert "33.9 ms" in shown
 
 
 def test_a_long_signature_is_cut_and_says_so() -> None:
     shown = log_of(replace(SUM, signature=("float32[3]",) * 500))
-    assert "float32[3] and 495 more" in shown
-    assert shown.count("float32[3]") == 5
+    assert "f32[3] and 495 more" in shown
+    assert shown.count("f32[3]") == 5
 
 
 def test_many_causes_are_cut_and_say_so() -> None:
@@ -127,32 +148,60 @@ def test_many_causes_are_cut_and_say_so() -> None:
     assert "c: float32 → int2; and 3 more" in shown
 
 
-def test_a_long_log_leaves_out_the_cheapest_and_says_so() -> None:
+def test_cheap_ones_are_summed_up() -> None:
+    costly = [replace(SUM, function=f"f{number}") for number in range(8)]
+    cheap = [
+        replace(SUM, function=f"cheap{number}", compile_s=0.0, lower_s=0.0001)
+        for number in range(2)
+    ]
+    *_, table, _ = log_table.log_table([*costly[:4], *cheap, *costly[4:]])
+    assert isinstance(table, Table)
+    assert [content_of(row[0]) for row in table.rows] == [f"f{number}" for number in range(8)]
+    assert table.left_out == "… and 2 compiles that took 2.66 ms together"
+
+
+def test_the_whole_log_leaves_out_the_cheapest_and_says_so() -> None:
     lines = [replace(SUM, function=f"f{number}") for number in range(log_table._MOST_ROWS)]
     cheap = [replace(SUM, function=f"cheap{number}", compile_s=0.001) for number in range(2)]
-    shown = log_of(*lines[:30], *cheap, *lines[30:])
-    assert "cheap0" not in shown
-    assert shown.endswith("\n… and 2 cheaper ones, 12.7 ms together")
-    assert shown.startswith("52 compiles in ")
+    *_, table, _ = log_table.log_table([*lines[:30], *cheap, *lines[30:]], whole=True)
+    assert isinstance(table, Table)
+    assert [content_of(row[0]) for row in table.rows] == [line.function for line in lines]
+    assert table.left_out == "… and 2 cheaper ones, 12.7 ms together"
 
 
-def test_recompiles_of_one_function_at_one_line_are_one_row() -> None:
-    first, again = log_of(SUM, *[AGAIN] * 3).splitlines()[-2:]
-    assert first.startswith("sum  ")
-    assert again.startswith("sum ×3  ")
-    assert again.endswith("axis 0 of x: 3, 4")
+def test_all_compiles_of_one_function_at_one_line_are_one_row() -> None:
+    *_, table, _ = log_table.log_table([SUM, *[AGAIN] * 3])
+    assert isinstance(table, Table)
+    ((name, _, count, *_, cause),) = table.rows
+    assert (content_of(name), content_of(count)) == ("sum", Count(4))
+    assert content_of(cause) == "axis 0 of x: 3, 4"
 
 
-def test_operations_outside_of_jit_are_one_row_for_a_line_and_come_last() -> None:
+def test_operations_outside_of_jit_are_one_row_for_a_line() -> None:
     text = log_of(ADD, replace(ADD, function="mul"), ADD, SUM).splitlines()
-    assert text[4].startswith("sum ")
-    assert text[5].startswith("3 operations (eager) ")
-    assert text[5].endswith("add ×2, mul")
+    assert text[4].startswith("operations (eager) ")
+    assert text[4].endswith("add ×2, mul")
+    assert text[5].startswith("sum ")
+
+
+def test_operations_of_one_call_that_can_be_jitted_are_one_row_with_its_name() -> None:
+    site = CallSite("train.py:35 in main", "train.py", 35, "main")
+    init = Caller(site=site, calls="model.init", jitted="jax.jit(model.init)(...)")
+    lines = [CallSite(f"model.py:{n} in net", "model.py", n, "net") for n in range(6)]
+    compiles = [
+        replace(ADD, function=name, call_site=line, callers=(init, Caller(site=line)))
+        for name, line in zip("abcdef", lines, strict=True)
+    ]
+    *_, table, _ = log_table.log_table(compiles)
+    assert isinstance(table, Table)
+    ((name, _, count, _, where, what),) = [tuple(map(content_of, row)) for row in table.rows]
+    assert (name, count, where) == ("model.init (eager)", Count(6), site)
+    assert what == "a, b, c, d, e, f"
 
 
 def test_the_whole_log_has_a_row_for_each_compile_in_order() -> None:
     parts = log_table.log_table([ADD, AGAIN, AGAIN], whole=True)
-    rows = render(parts).splitlines()[-3:]
+    rows = render(parts).splitlines()[-5:-2]
     assert [row.split()[0] for row in rows] == ["add", "sum", "sum"]
 
 

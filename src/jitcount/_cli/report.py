@@ -22,7 +22,7 @@ from jitcount._registry import registry
 from jitcount._show.log_table import log_table
 from jitcount._show.parts import Note
 from jitcount._show.target_table import target_tables
-from jitcount._show.text import plural, seconds
+from jitcount._show.text import arguments_of, plural, seconds
 from jitcount._text import one_line
 
 if TYPE_CHECKING:
@@ -45,9 +45,10 @@ if TYPE_CHECKING:
 class RunReport:
     """What ``jitcount run`` does once the script has imported JAX."""
 
-    def __init__(self, options: Options, stderr: StderrWriter) -> None:
+    def __init__(self, options: Options, stderr: StderrWriter, started_at: float) -> None:
         self._options = options
         self._stderr = stderr
+        self._started_at = started_at
         self._log = CompileLog()
         self._recording = contextlib.ExitStack()
         self._emulation: Emulation | None = None
@@ -81,6 +82,8 @@ class RunReport:
         profile = options.profile or options.what_if
         recorder = record(options.targets, progress=True, redact=options.redact, profile=profile)
         self._log = self._recording.enter_context(recorder)
+        # Of the program, not of its import of JAX.
+        self._log.started_at, self._log.outer = self._started_at, ()
 
     def before_exit_handlers(self) -> None:
         """Read what JAX's exit handler takes down, and keep the compilers of targets running."""
@@ -139,7 +142,9 @@ class RunReport:
             except LedgerError as error:
                 problems.append(str(error))
         try:
-            self._stderr.write(log_text(self._log, self._stderr, whole=self._options.all))
+            options, steps = self._options, self._next_steps(compiles)
+            text = log_text(self._log, self._stderr, whole=options.all, next_steps=steps)
+            self._stderr.write(text)
             for parts in self._tables(compiles):
                 self._stderr.write(f"\n{self._stderr.rendered(parts)}")
         except Exception as error:  # noqa: BLE001 (what was not saved, and the limit, are shown)
@@ -153,6 +158,12 @@ class RunReport:
         checked = self._checker.programs if self._checker is not None else ()
         is_wrong = any(program.wrong for program in checked)
         return 2 if problems else int(is_past_limit or is_wrong)
+
+    def _next_steps(self, compiles: Sequence[Compile]) -> list[str]:
+        """What else would help, in a line each."""
+        from jitcount._show.next_steps import next_steps
+
+        return next_steps(compiles, has_profile=self._options.profile or self._options.what_if)
 
     def _compiles(self) -> Sequence[Compile]:
         """What was compiled, with what was measured of its loops."""
@@ -168,7 +179,13 @@ class RunReport:
 
         cases = {self._options.program[0]: CaseEntry(compiles=tuple(compiles))}
         try:
-            write_ledger(path, Ledger(environment=self._where or environment(), cases=cases))
+            ledger = Ledger(
+                environment=self._where or environment(),
+                started_at=self._log.started_at,
+                ended_at=self._log.ended_at,
+                cases=cases,
+            )
+            write_ledger(path, ledger)
         except LedgerError:
             raise
         except Exception as error:  # noqa: BLE001 (JAX is half imported, or no backend starts)
@@ -222,14 +239,18 @@ class RunReport:
         compiled = to_compile(observation, redact=self._options.redact)
         why = [cause for cause in compiled.causes if cause.kind != Kind.FIRST_CALL]
         if why and not compiled.from_disk:
-            where = f"{compiled.call} at {compiled.call_site}, {seconds(compiled.total_s)}"
+            call = f"{compiled.function}({arguments_of(compiled)})"
+            where = f"{call} at {compiled.call_site}, {seconds(compiled.total_s)}"
             line = f"jitcount: {where}: {'; '.join(sentences(why))}"
             self._stderr.write(self._stderr.rendered([Note(line)]))
 
 
-def log_text(log: CompileLog, stderr: StderrWriter, *, whole: bool = False) -> str:
+def log_text(
+    log: CompileLog, stderr: StderrWriter, *, whole: bool = False, next_steps: Sequence[str] = ()
+) -> str:
     """The tables of a log, as they are shown on that stderr."""
-    return stderr.rendered([*log_table(log.compiles, whole=whole), *target_tables(log.compiles)])
+    shown = log_table(log.compiles, whole=whole, duration=log.duration_s, next_steps=next_steps)
+    return stderr.rendered([*shown, *target_tables(log.compiles)])
 
 
 def _target_compilers() -> Any:

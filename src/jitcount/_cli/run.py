@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -157,9 +158,11 @@ class _Run:
         self._report: RunReport | None = None
         self._problem = ""
         self._process = os.getpid()
+        self._started_at = 0.0
 
     def to_the_end(self) -> Ending:
         """Run the program, record and report; returns what the process ends with."""
+        self._started_at = time.time()
         after_import_of_jax(self._begin)
         ending = program.run(list(self._options.program), is_module=self._options.module)
         program.wait_for_threads()
@@ -190,7 +193,7 @@ class _Run:
     def _new_report(self) -> RunReport:
         from jitcount._cli.report import RunReport  # it needs JAX
 
-        return RunReport(self._options, self._stderr)
+        return RunReport(self._options, self._stderr, self._started_at)
 
     def _finish(self) -> int:
         """Report what was recorded; returns an exit code of ours."""

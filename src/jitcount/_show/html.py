@@ -12,11 +12,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 # Written at each element: many notebooks leave style sheets out. The text keeps the notebook's own
-# colour, which fits its background; this red is legible on white and on black.
+# colour, which fits its background; this orange and this red are legible on white and on black.
 _STYLES = {
     Tone.PLAIN: "",
     Tone.STRONG: "font-weight:600",
     Tone.FAINT: "opacity:.6",
+    Tone.AVOIDABLE: "color:#c8650b",
     Tone.DIFFERENT: "color:#d9434e",
 }
 _TABLE = "border-collapse:collapse;margin:.4em 0;color:inherit;font-size:inherit"

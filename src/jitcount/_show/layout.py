@@ -25,8 +25,18 @@ _GAP = "   "
 _INDENT = "  "
 
 # The tones as rich names them, and as terminals do.
-_STYLES = {Tone.STRONG: "bold", Tone.FAINT: "dim", Tone.DIFFERENT: "red"}
-_CODES = {Tone.STRONG: "\x1b[1m", Tone.FAINT: "\x1b[2m", Tone.DIFFERENT: "\x1b[31m"}
+_STYLES = {
+    Tone.STRONG: "bold",
+    Tone.FAINT: "dim",
+    Tone.AVOIDABLE: "yellow",
+    Tone.DIFFERENT: "red",
+}
+_CODES = {
+    Tone.STRONG: "\x1b[1m",
+    Tone.FAINT: "\x1b[2m",
+    Tone.AVOIDABLE: "\x1b[33m",
+    Tone.DIFFERENT: "\x1b[31m",
+}
 _END = "\x1b[0m"
 
 
@@ -128,14 +138,14 @@ class Page:
         upper: Sequence[int],
         moved: Sequence[int],
     ) -> list[str]:
-        """A table with two or more lines a row: what does not fit beside the rest stands below."""
+        """A table with several lines a row: what is not above has a line for each cell."""
         above = [columns[place] for place in upper]
         heading, rule, *rows = self._side_by_side(above, _cells_at(upper, every))
         figures = [place for place in moved if columns[place].is_figure]
         names = [place for place in moved if place not in figures]
         rest = [place for place in range(len(columns)) if place not in {*upper, *moved}]
         below = [
-            [line for cells in (one, other) for line in self._wrapped(cells, _INDENT)]
+            [line for cells in (one, *other) for line in self._wrapped(cells, _INDENT)]
             for one, other in zip(
                 _cells_at(names, every), _named(figures, rest, every), strict=True
             )
@@ -221,17 +231,17 @@ def _widths(every: Sequence[Sequence[_Text]]) -> list[int]:
 
 def _named(
     figures: Sequence[int], rest: Sequence[int], every: Sequence[Sequence[_Text]]
-) -> Iterator[list[_Text]]:
-    """The lower line of each row: the figures that moved there, with their names, and the rest."""
+) -> Iterator[list[list[_Text]]]:
+    """The lower lines of each row: the figures that moved there, with their names, and the rest."""
     heads, *rows = every
-    yield [heads[place] for place in rest]
+    yield [[heads[place]] for place in rest]
     for row in rows:
         shown = [
             _Text(f"{heads[place].text}: {row[place].text}", row[place].tone)
             for place in figures
             if row[place].text
         ]
-        yield [*shown, *(row[place] for place in rest)]
+        yield [shown, *([row[place]] for place in rest)]
 
 
 def _cells_at(places: Sequence[int], every: Sequence[Sequence[_Text]]) -> list[list[_Text]]:

@@ -1,4 +1,4 @@
-"""What `print(log)` shows: what is worth fixing first, then what was compiled, and why.
+"""What `print(log)` shows: what to fix, by what it saves, then what was compiled, and why.
 
 Also what a notebook shows of a single compile.
 """
@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from jitcount._explain.fixes import OUTSIDE_JIT, Fix, fixes
+from jitcount._explain.clock import clock_seconds
+from jitcount._explain.fixes import Fix, fixes, worst
 from jitcount._explain.summary import is_first, sentences, sentences_of_many
 from jitcount._show.parts import (
+    Count,
     Heading,
     Note,
     Part,
@@ -23,88 +25,197 @@ from jitcount._show.parts import (
     toned,
     words,
 )
-from jitcount._show.text import name_of, plural, seconds, signature_of, tone_of_causes
+from jitcount._show.text import (
+    arguments_of,
+    name_of,
+    plural,
+    seconds,
+    seconds_of,
+    tone_of_causes,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from jitcount._explain.compile import Compile
 
 # More rows than these nobody reads; the cheapest are left out.
 _MOST_ROWS = 50
 
-_MOST_FIXES = 3
+# A row that took less than this share of all is summed up with the others, past the first few.
+_CHEAP = 0.01
+_ALWAYS_SHOWN = 8
+
 _MOST_CAUSES = 4
 _MOST_NAMES = 6
 
 
 def log_table(
-    compiles: Sequence[Compile], *, whole: bool = False, with_advice: bool = True
+    compiles: Sequence[Compile],
+    *,
+    whole: bool = False,
+    with_advice: bool = True,
+    duration: float = 0.0,
+    next_steps: Sequence[str] = (),
 ) -> list[Part]:
-    """A headline with the totals, what to fix first, and the compiles.
+    """A headline with the totals, what to fix, and the compiles.
 
-    The user's own jits come first, one row for a function, a line and a kind of cause; operations
-    outside of jit are summed up by line. The `whole` table has a row for each compile, in order.
-    Without advice, what to fix is left out.
+    A function has one row for each line that calls it, operations outside of jit one for the call
+    that made them, the most expensive first. The `whole` table has a row for each compile, in
+    order.
+
+    Args:
+        compiles: all of them, in order.
+        whole: a row for each.
+        with_advice: whether to show what to fix.
+        duration: how many seconds of the clock the program took, as far as that is known.
+        next_steps: what else would help, below what to fix.
     """
     if not compiles:
         return [Note("nothing was compiled")]
-    groups = [[compiled] for compiled in compiles] if whole else grouped(compiles)
-    parts: list[Part] = [Heading(_headline(compiles))]
-    if with_advice and (worst := fixes(compiles)[:_MOST_FIXES]):
-        parts.append(Heading("Worth fixing first"))
-        parts += [note for fix in worst for note in _notes(fix)]
-    return [*parts, compiles_table(groups)]
+    took = clock_seconds(c for c in compiles if not c.from_disk)
+    found = fixes(compiles)
+    listed = worst(found, took) if with_advice else []
+    parts: list[Part] = [Heading(_headline(compiles, took, listed, duration))]
+    if listed:
+        parts.append(Heading("What to fix"))
+        for number, fix in enumerate(listed, 1):
+            parts += _notes(f"{number}. ", fix)
+        parts += _rest(found, listed)
+    parts += [Note(step) for step in next_steps]
+    if whole:
+        return [*parts, _whole_table(compiles), _phases(compiles)]
+    return [*parts, compiles_table(compiles, found), _phases(compiles)]
 
 
-def grouped(compiles: Sequence[Compile]) -> list[list[Compile]]:
-    """Compiles that are one row: by function, line and what changed; eager operations by line."""
+def _headline(
+    compiles: Sequence[Compile], took: float, listed: Sequence[Fix], duration: float
+) -> str:
+    made = [c for c in compiles if not c.from_disk]
+    hits = len(compiles) - len(made)
+    also = f" and {plural(hits, 'disk hit')}" if hits else ""
+    time = seconds_of(took, duration) if duration >= took > 0 else seconds(took)
+    text = f"{plural(len(made), 'compile')}{also} took {time}"
+    if not listed:
+        return text
+    up_to = "up to " if any(fix.is_at_most for fix in listed) else ""
+    return f"{text}; what follows would save {up_to}{seconds(sum(f.seconds for f in listed))}"
+
+
+def _phases(compiles: Sequence[Compile]) -> Note:
+    """The seconds of each phase; those of threads that compile at the same time are all in it."""
+    phases = ("trace", "trace_s"), ("lower", "lower_s"), ("XLA", "compile_s")
+    sums = (f"{name} {seconds(sum(getattr(c, key) for c in compiles))}" for name, key in phases)
+    return Note(f"in all: {', '.join(sums)}", tone=Tone.FAINT)
+
+
+# --- What to fix ----------------------------------------------------------------------------------
+
+
+def _notes(number: str, fix: Fix) -> list[Note]:
+    up_to = "up to " if fix.is_at_most else ""
+    title = f"{number}{fix.in_words}, {up_to}{seconds(fix.seconds)} [{fix.code}]"
+    below = list(fix.changes[:_MOST_CAUSES])
+    if (more := len(fix.changes) - _MOST_CAUSES) > 0:
+        below.append(f"and {plural(more, 'other change')}")
+    below += [f"→ {advice}" for advice in fix.advices]
+    return [Note(title, depth=1), *(Note(text, depth=2) for text in below)]
+
+
+def _rest(found: Sequence[Fix], listed: Sequence[Fix]) -> list[Note]:
+    """A line about what saves too little to be listed."""
+    left = [fix for fix in found if fix not in listed]
+    if not left:
+        return []
+    saved = seconds(sum(fix.seconds for fix in left))
+    return [Note(f"and {len(left)} more that would save {saved} together", depth=1)]
+
+
+# --- What was compiled ----------------------------------------------------------------------------
+
+
+def compiles_table(compiles: Sequence[Compile], found: Sequence[Fix] = ()) -> Table:
+    """A table with a row for each function and line, the most expensive first.
+
+    Args:
+        compiles: all of them, in order.
+        found: what to fix: operations of one fix are one row, and what it saves is not faint.
+    """
+    fix_of = {id(compiled): fix for fix in found for compiled in fix.compiles}
+    groups = _groups(compiles, fix_of)
+    groups.sort(key=_seconds, reverse=True)
+    limit = _CHEAP * _seconds(compiles)
+    shown = [g for n, g in enumerate(groups) if n < _ALWAYS_SHOWN or _seconds(g) >= limit]
+    shown = shown[:_MOST_ROWS]
+    left_out = ""
+    if left := groups[len(shown) :]:
+        cheap = [compiled for group in left for compiled in group]
+        together = f"{plural(len(cheap), 'compile')} that took {seconds(_seconds(cheap))} together"
+        left_out = f"… and {together}"
+    columns = words("function") + long_words("arguments") + figures("compiles", "time")
+    columns += words("call site") + long_words("cause")
+    return Table(columns, [_toned_row(group, fix_of) for group in shown], left_out)
+
+
+def _groups(compiles: Sequence[Compile], fix_of: Mapping[int, Fix]) -> list[list[Compile]]:
+    """Compiles that are one row: by function and line, operations outside of jit by their call."""
     groups: dict[object, list[Compile]] = {}
     for compiled in compiles:
-        key: object = ("eager", compiled.call_site, compiled.from_disk)
-        if not compiled.eager:
-            changed = tuple(sorted({(cause.kind, cause.where) for cause in compiled.causes}))
-            key = (compiled.function, compiled.call_site, compiled.from_disk, changed)
+        key: object = (compiled.function, compiled.call_site, compiled.from_disk)
+        if compiled.eager:
+            fix = fix_of.get(id(compiled))
+            key = ("eager", id(fix) if fix else compiled.call_site, compiled.from_disk)
         groups.setdefault(key, []).append(compiled)
-    return sorted(groups.values(), key=lambda group: group[0].eager)
+    return list(groups.values())
 
 
-def compiles_table(groups: Sequence[Sequence[Compile]]) -> Table:
-    """A table with a row for each group of compiles; of very many, the most expensive ones."""
-    shown = _costliest(groups)
+def _whole_table(compiles: Sequence[Compile]) -> Table:
+    """A table with a row for each compile, in order; of very many, the most expensive ones."""
+    ranked = sorted(compiles, key=lambda compiled: -compiled.total_s)
+    shown = set(map(id, ranked[:_MOST_ROWS]))
     left_out = ""
-    if more := len(groups) - len(shown):
-        rest = _seconds(groups) - _seconds(shown)
-        left_out = f"… and {more} cheaper ones, {seconds(rest)} together"
-    columns = words("function") + long_words("signature") + figures("time")
+    if left := ranked[_MOST_ROWS:]:
+        left_out = f"… and {len(left)} cheaper ones, {seconds(_seconds(left))} together"
+    columns = words("function") + long_words("arguments") + figures("time")
     columns += words("call site") + long_words("cause")
-    return Table(columns, [_toned_row(group) for group in shown], left_out)
+    rows = []
+    for compiled in compiles:
+        if id(compiled) in shown:
+            name, arguments, _, *rest = _row([compiled], {})
+            row = (name, arguments, *rest)
+            rows.append(_in_tone(row, tone_of_causes(compiled)))
+    return Table(columns, rows, left_out)
 
 
-def _toned_row(group: Sequence[Compile]) -> Row:
-    """A row in which a first call is faint, and the cause of a recompile stands out."""
-    row = _row(group)
-    if all(map(is_first, group)):
-        return toned(row, Tone.FAINT)
+def _toned_row(group: Sequence[Compile], fix_of: Mapping[int, Fix]) -> Row:
+    """A row that is faint where all of it is needed; else what is avoidable stands out."""
+    is_avoidable = any(id(compiled) in fix_of for compiled in group)
+    return _in_tone(_row(group, fix_of), Tone.AVOIDABLE if is_avoidable else Tone.FAINT)
+
+
+def _in_tone(row: Row, tone: Tone) -> Row:
+    if tone is Tone.FAINT:
+        return toned(row, tone)
     *others, causes = row
-    return *others, *toned((causes,), Tone.DIFFERENT)
+    return *others, *toned((causes,), tone)
 
 
-def _row(group: Sequence[Compile]) -> Row:
-    first, count = group[0], len(group)
-    total = Seconds(sum(compiled.total_s for compiled in group))
-    if count == 1:
-        causes = _few(sentences(first.causes))
-        return name_of(first), signature_of(first.signature), total, first.call_site, causes
+def _row(group: Sequence[Compile], fix_of: Mapping[int, Fix]) -> Row:
+    first = group[0]
+    figures_of_row = Count(len(group)), Seconds(_seconds(group))
     names = Counter(compiled.function for compiled in group)
-    if len(names) > 1:
+    if first.eager and len(names) > 1:
+        fix = fix_of.get(id(first))
         operations = [name if n == 1 else f"{name} ×{n}" for name, n in names.most_common()]
-        name = f"{count} operations (eager)"
-        return name, "", total, first.call_site, _few(operations, ", ", _MOST_NAMES)
+        site = fix.call_site if fix else first.call_site
+        what = fix.what if fix and fix.what else "operations"
+        return f"{what} (eager)", "", *figures_of_row, site, _few(operations, ", ", _MOST_NAMES)
     again = [compiled.causes for compiled in group if not is_first(compiled)]
-    causes = _few(sentences_of_many(again or [first.causes]))
-    name = name_of(first).replace(first.function, f"{first.function} ×{count}", 1)
-    return name, f"{signature_of(first.signature)}, …", total, first.call_site, causes
+    if not again:
+        causes = _few(list(dict.fromkeys(sentences(first.causes))))
+    else:
+        causes = _few(sentences_of_many(again))
+    return name_of(first), arguments_of(first), *figures_of_row, first.call_site, causes
 
 
 def _few(texts: Sequence[str], between: str = "; ", most: int = _MOST_CAUSES) -> str:
@@ -113,39 +224,8 @@ def _few(texts: Sequence[str], between: str = "; ", most: int = _MOST_CAUSES) ->
     return f"{between.join(texts[: most - 1])}{between}and {len(texts) - most + 1} more"
 
 
-def _notes(fix: Fix) -> list[Note]:
-    cost = f"{plural(fix.count, 'recompile')}, {seconds(fix.seconds)}"
-    if fix.code == OUTSIDE_JIT:
-        cost = seconds(fix.seconds)
-    below = list(fix.changes[:_MOST_CAUSES])
-    if (more := len(fix.changes) - _MOST_CAUSES) > 0:
-        below.append(f"and {plural(more, 'other change')}")
-    below.append(f"→ {fix.advice}")
-    first = Note(f"{fix.what} at {fix.call_site}: {cost}", depth=1)
-    return [first, *(Note(text, depth=2) for text in below)]
-
-
-def _costliest(groups: Sequence[Sequence[Compile]]) -> Sequence[Sequence[Compile]]:
-    if len(groups) <= _MOST_ROWS:
-        return groups
-    ranked = sorted(range(len(groups)), key=lambda index: -_seconds([groups[index]]))
-    return [groups[index] for index in sorted(ranked[:_MOST_ROWS])]
-
-
-def _seconds(groups: Iterable[Sequence[Compile]]) -> float:
-    return sum(compiled.total_s for group in groups for compiled in group)
-
-
-def _headline(compiles: Sequence[Compile]) -> str:
-    made = [c for c in compiles if not c.from_disk]
-    hits = len(compiles) - len(made)
-    phases = ", ".join(
-        f"{phase} {seconds(sum(getattr(c, f'{phase}_s') for c in compiles))}"
-        for phase in ("trace", "lower", "compile")
-    )
-    also = f" and {plural(hits, 'disk hit')}" if hits else ""
-    total = seconds(sum(c.total_s for c in compiles))
-    return f"{plural(len(made), 'compile')}{also} in {total} ({phases})"
+def _seconds(compiles: Iterable[Compile]) -> float:
+    return sum(compiled.total_s for compiled in compiles)
 
 
 def one_compile(compiled: Compile) -> list[Part]:

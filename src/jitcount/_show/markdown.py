@@ -74,7 +74,8 @@ def _table(table: Table) -> list[str]:
 
 def _in_tone(text: str, tone: Tone) -> str:
     """Markdown has no colours: what should not be is bold there, and so is what is strong."""
-    return f"**{text}**" if text and tone in {Tone.STRONG, Tone.DIFFERENT} else text
+    is_bold = tone in {Tone.STRONG, Tone.AVOIDABLE, Tone.DIFFERENT}
+    return f"**{text}**" if text and is_bold else text
 
 
 def _line(text: str) -> str:

@@ -28,6 +28,9 @@ class Tone(enum.Enum):
     FAINT = enum.auto()
     """For what needs no attention: first calls."""
 
+    AVOIDABLE = enum.auto()
+    """For what need not be compiled again."""
+
     DIFFERENT = enum.auto()
     """For what differs, or should not be so."""
 

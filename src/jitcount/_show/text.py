@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import TYPE_CHECKING
 
 from jitcount._explain.summary import is_first
@@ -64,6 +65,20 @@ def seconds(value: float) -> str:
     return "0"
 
 
+def seconds_of(part: float, whole: float) -> str:
+    """A duration and the whole that it is a part of, in one unit, and the share.
+
+    >>> seconds_of(8.4, 10.1), seconds_of(0.05, 2.0)
+    ('8.4 of 10.1 s (83 %)', '0.05 of 2 s (2.5 %)')
+    """
+    text = seconds(whole)
+    unit = text.rpartition(" ")[2]
+    scale = {"s": 1.0, "ms": 1e-3, "µs": 1e-6, "ns": 1e-9}.get(unit)
+    if scale is None:
+        return text
+    return f"{part / scale:.3g} of {text} ({100 * part / whole:.2g} %)"
+
+
 def size(number: int) -> str:
     """Bytes in the unit that reads best.
 
@@ -110,6 +125,39 @@ def signature_of(signature: Sequence[str]) -> str:
     return f"{first} and {len(signature) - _MOST_ARRAYS + 1} more"
 
 
+_SHORT_DTYPES = {"uint": "u", "float": "f", "int": "i", "complex": "c"}
+_WIDE_DTYPE = re.compile(r"\b(u?int|float|complex)(?=\d+\b)(?!\d*_)")
+
+
+def short_type(text: str) -> str:
+    """Dtype and shape with the dtype in short, as JAX writes it in a jaxpr.
+
+    >>> short_type("float32[64,32]"), short_type("weak int32[]"), short_type("bfloat16[8]")
+    ('f32[64,32]', 'weak i32[]', 'bf16[8]')
+    """
+    short = _WIDE_DTYPE.sub(lambda found: _SHORT_DTYPES[found[1]], text)
+    return short.replace("bfloat16", "bf16")
+
+
+def arguments_of(compiled: Compile) -> str:
+    """What a function was given: arrays by name, what holds several with their number, statics.
+
+    >>> import jax, jitcount, numpy as np
+    >>> with jitcount.record() as log:
+    ...     _ = jax.jit(lambda p, x: x)({"w": 1.0, "b": 0.0}, np.zeros(3, np.float32))
+    >>> arguments_of(log.compiles[0])
+    'p{2}, x f32[3]'
+    """
+    if not compiled.arguments:
+        return short_type(signature_of(compiled.signature))
+    arrays = [a for a in compiled.arguments if not a.is_static]
+    static = [a.name for a in compiled.arguments if a.is_static]
+    shown = ", ".join(
+        f"{a.name} {short_type(a.type)}" if a.type else f"{a.name}{{{a.leaves}}}" for a in arrays
+    )
+    return "; ".join(filter(None, [shown or ("" if static else "no arrays"), ", ".join(static)]))
+
+
 def name_of(compiled: Compile) -> str:
     """The function of a compile, with "eager" or "disk" where it was so."""
     marks = {"eager": compiled.eager, "disk": compiled.from_disk}
@@ -118,5 +166,5 @@ def name_of(compiled: Compile) -> str:
 
 
 def tone_of_causes(compiled: Compile) -> Tone:
-    """The tone of a compile's causes: faint for a first call, different for a recompile."""
-    return Tone.FAINT if is_first(compiled) else Tone.DIFFERENT
+    """The tone of a compile's causes: faint for a first call, avoidable for a recompile."""
+    return Tone.FAINT if is_first(compiled) else Tone.AVOIDABLE

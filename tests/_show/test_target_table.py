@@ -143,6 +143,6 @@ def test_the_list_of_targets_says_what_is_installed_and_how_to_install_the_rest(
         "tpu:v5e     TPU v5e                 2x2        yes\n"
         "cuda:h100   NVIDIA H100 80GB HBM3   1          no\n"
         "\n"
-        "With a size: tpu:v5e:16x16, cuda:h100:8; without, as large as a program needs.\n"
+        "With a size: tpu:v5e:8 (or 2x4), cuda:h100:8; without, as large as a program needs.\n"
         'To install XLA:GPU: pip install "jax[cuda12-local]" nvidia-cuda-nvcc-cu12'
     )

@@ -38,14 +38,37 @@ def test_a_mistyped_target_offers_the_nearest(name: str, nearest: str) -> None:
     assert str(caught.value) == f"unknown target {name!r}; {asked} known are {KNOWN}"
 
 
-@pytest.mark.parametrize("size", ["3x3", "2x2x1", "axb", "16", "0x2", "2x-2", ""])
-def test_a_layout_that_no_tpu_has_is_refused(size: str) -> None:
+@pytest.mark.parametrize(
+    "size", ["3x3", "2x2x1", "axb", "1", "6", "12", "512", "0x2", "2x-2", ""]
+)
+def test_a_size_that_no_tpu_has_is_refused(size: str) -> None:
     with pytest.raises(ValueError) as caught:  # noqa: PT011
         parse(f"tpu:v5e:{size}")
     assert str(caught.value) == (
-        f"target 'tpu:v5e:{size}' has no such layout: tpu:v5e is laid out like tpu:v5e:2x2, "
-        "the first two sides even"
+        f"target 'tpu:v5e:{size}' has no such size: tpu:v5e has 4, 8, 16, 32, 64, 128 or 256 chips, "
+        "or a layout like tpu:v5e:2x2, the first two sides even"
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "layout"),
+    [
+        ("tpu:v5e:4", "2x2"),
+        ("tpu:v5e:8", "2x4"),
+        ("tpu:v5e:16", "4x4"),
+        ("tpu:v5e:32", "4x8"),
+        ("tpu:v6e:256", "16x16"),
+        ("tpu:v4:4", "2x2x1"),
+        ("tpu:v4:8", "2x2x2"),
+        ("tpu:v5p:64", "4x4x4"),
+        ("tpu:v5p:4096", "16x16x16"),
+        ("tpu:7x:8", "2x2x2"),
+    ],
+)
+def test_a_number_of_chips_is_the_slice_that_has_so_many(name: str, layout: str) -> None:
+    chip = name.rpartition(":")[0]
+    assert topology(parse(name), 1) == topology(parse(f"{chip}:{layout}"), 1)
+    assert topology(parse(name), 1)["topology_name"].endswith(f":{layout}")
 
 
 @pytest.mark.parametrize("size", ["0", "2x2", "many"])

@@ -320,3 +320,9 @@ def test_a_training_step_over_8_devices_compiles_for_8_chips(target: str) -> Non
 @pytest.mark.aot("tpu:v5e")
 def test_a_training_step_over_256_devices_compiles_for_a_whole_pod() -> None:
     assert sharded(256, "tpu:v5e:16x16") == {"tpu:v5e:16x16": [None, True, True]}
+
+
+@pytest.mark.aot(*TPUS)
+def test_a_number_of_chips_is_a_slice_that_the_compiler_knows() -> None:
+    eight = [f"{chip}:4" if chip == "tpu:7x" else f"{chip}:8" for chip in TPUS]
+    assert sharded(8, *eight) == dict.fromkeys(eight, [None, True, True])

@@ -39,7 +39,7 @@ def targets_table(
     for target, is_installed in targets:
         chip, installed = target.chip, "yes" if is_installed else "no"
         rows.append((target.name, chip.description, chip.smallest, installed))
-    note = "With a size: tpu:v5e:16x16, cuda:h100:8; without, as large as a program needs."
+    note = "With a size: tpu:v5e:8 (or 2x4), cuda:h100:8; without, as large as a program needs."
     table = Table(words("target", "chip", "smallest", "installed"), rows)
     return [table, Note(note), *map(Note, commands)]
 

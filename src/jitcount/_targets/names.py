@@ -1,4 +1,4 @@
-"""Targets by name: ``tpu:v5e``, ``tpu:v5e:16x16``, ``cuda:h100``, ``cuda:h100:8``.
+"""Targets by name: ``tpu:v5e``, ``tpu:v5e:8``, ``tpu:v5e:2x4``, ``cuda:h100``, ``cuda:h100:8``.
 
 A name without a size stands for as many devices as a program is sharded over; with one, for that
 machine and no larger one.
@@ -47,8 +47,8 @@ _KNOWN = {target.name: target for target in TARGETS}
 def parse(name: str) -> Target:
     """The target that a name stands for.
 
-    >>> parse("tpu:v5e:16x16").size, parse("cuda:h100").size
-    ((16, 16), ())
+    >>> parse("tpu:v5e:16x16").size, parse("tpu:v5e:8").size, parse("cuda:h100").size
+    ((16, 16), (2, 4), ())
 
     Raises:
         ValueError: there is no such target.

@@ -39,6 +39,9 @@ class Tpu:
     device_kinds: tuple[str, ...]
     """What JAX calls a real one: `jax.Device.device_kind`."""
 
+    most: int
+    """How many chips the largest slice has whose number is 4, 8, 16, and so on."""
+
     devices_per_chip: int = 1
     options: dict[str, Any] = field(default_factory=dict)
 
@@ -56,40 +59,61 @@ class Tpu:
         return _written(self.layout)
 
     def size_of(self, text: str, target: str) -> tuple[int, ...]:
-        """The layout of a slice, in chips, that the user wrote."""
+        """The layout of a slice, in chips, that the user wrote; or how many chips it has."""
         size = sides(text)
+        if len(size) == 1:
+            if size[0] in self._slices():
+                return self._slices()[size[0]]
         # A host holds a square of two by two chips.
-        if len(size) == len(self.layout) and not any(side % 2 for side in size[:2]):
+        elif len(size) == len(self.layout) and not any(side % 2 for side in size[:2]):
             return size
         known = f"{self.platform}:{self.name}"
+        *numbers, last = map(str, self._slices())
         raise ValueError(
-            f"target {target!r} has no such layout: {known} is laid out like "
-            f"{known}:{self.smallest}, the first two sides even"
+            f"target {target!r} has no such size: {known} has {', '.join(numbers)} or {last} "
+            f"chips, or a layout like {known}:{self.smallest}, the first two sides even"
         )
 
     def machine(self, size: tuple[int, ...], devices: int) -> Machine:
         """A slice of that layout, or the smallest that is large enough."""
-        layout = list(size or self.layout)
+        layout = size or self.layout
         while not size and math.prod(layout) * self.devices_per_chip < devices:
-            # The shortest side, the last of equals: 2x2, 2x4, 4x4; 2x2x1, 2x2x2, 2x2x4, 2x4x4.
-            shortest = min(reversed(range(len(layout))), key=lambda side: layout[side])
-            layout[shortest] *= 2
+            layout = _doubled(layout)
         name = f"{self.system}:{_written(layout)}"
         return Machine(
             math.prod(layout) * self.devices_per_chip,
             {"platform": self.platform, "topology_name": name, **self.options},
         )
 
+    def _slices(self) -> dict[int, tuple[int, ...]]:
+        """By the number of their chips, how slices are laid out."""
+        layout, found = self.layout, {}
+        while (chips := math.prod(layout)) <= self.most:
+            found[chips] = layout
+            layout = _doubled(layout)
+        return found
 
-def _written(layout: tuple[int, ...] | list[int]) -> str:
+
+def _doubled(layout: tuple[int, ...]) -> tuple[int, ...]:
+    """The next larger layout.
+
+    >>> _doubled((2, 2)), _doubled((2, 4)), _doubled((2, 2, 1))
+    ((2, 4), (4, 4), (2, 2, 2))
+    """
+    # The shortest side, the last of equals: 2x2, 2x4, 4x4; 2x2x1, 2x2x2, 2x2x4, 2x4x4.
+    shortest = min(reversed(range(len(layout))), key=lambda side: layout[side])
+    return tuple(length * (1 + (side == shortest)) for side, length in enumerate(layout))
+
+
+def _written(layout: tuple[int, ...]) -> str:
     return "x".join(map(str, layout))
 
 
 TPUS = (
     # With "megacore" the two cores of a chip are one device, as they are for JAX on a real v4.
-    Tpu("v4", "v4", (2, 2, 1), ("TPU v4",), options={"chip_config_name": "megacore"}),
-    Tpu("v5e", "v5e", (2, 2), ("TPU v5 lite", "TPU v5e")),
-    Tpu("v5p", "v5p", (2, 2, 1), ("TPU v5", "TPU v5p")),
-    Tpu("v6e", "v6e", (2, 2), ("TPU v6 lite", "TPU v6e")),
-    Tpu("7x", "tpu7x", (2, 2, 1), ("TPU7x", "TPU 7x", "TPU v7x"), devices_per_chip=2),
+    Tpu("v4", "v4", (2, 2, 1), ("TPU v4",), 4096, options={"chip_config_name": "megacore"}),
+    Tpu("v5e", "v5e", (2, 2), ("TPU v5 lite", "TPU v5e"), 256),
+    Tpu("v5p", "v5p", (2, 2, 1), ("TPU v5", "TPU v5p"), 4096),
+    Tpu("v6e", "v6e", (2, 2), ("TPU v6 lite", "TPU v6e"), 256),
+    Tpu("7x", "tpu7x", (2, 2, 1), ("TPU7x", "TPU 7x", "TPU v7x"), 4096, devices_per_chip=2),
 )

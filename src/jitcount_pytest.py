@@ -56,6 +56,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "(jitcount targets lists them), and show at the end what its compiler said",
     )  # fmt: skip
     group.addoption(
+        "--compile-fail-on-refusal", action="store_true", dest="jitcount_fail_on_refusal",
+        help="with --compile-target, fail a test that compiles what a target's compiler refuses",
+    )  # fmt: skip
+    group.addoption(
         "--as-if", default="", metavar="T", dest="jitcount_as_if",
         help="compute as this TPU or GPU would, without having it: its compiler's programs, its "
         "roundings; a failed test shows the lines that round",
@@ -125,7 +129,7 @@ def pytest_configure(config: pytest.Config) -> None:
         from jitcount._pytest.github import Github  # noqa: PLC0415
 
         config.pluginmanager.register(Github(config), "jitcount-github")
-    options = ("show", "ledger", "budget", "update", "review", "targets")
+    options = ("show", "ledger", "budget", "update", "review", "targets", "fail_on_refusal")
     wanted = any(config.getoption(f"jitcount_{name}") for name in options)
     wanted = wanted or bool(config.getini("compile_budget"))
     if wanted:
@@ -225,6 +229,10 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     run = item.config.pluginmanager.get_plugin("jitcount-run")
     if run is not None:
         run.budget.check(item, counting.log_of(item))
+    if item.config.getoption("jitcount_fail_on_refusal"):
+        from jitcount._pytest import checks  # noqa: PLC0415
+
+        checks.check_targets(item)
     return result
 
 

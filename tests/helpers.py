@@ -20,6 +20,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 from jax import monitoring
 from jax._src import monitoring as _monitoring
@@ -38,6 +39,21 @@ if TYPE_CHECKING:
     Environment = Mapping[str, str | None]
 
 ROOT = Path(__file__).parents[1]
+
+# How a target's compiler is started that does as badly as the program's name says.
+FAKE_COMPILER = (
+    sys.executable,
+    "-S",
+    str(ROOT / "tests/_targets/fake_compiler.py"),
+    str(Path(events.__file__).parents[2]),  # where jitcount is
+    str(Path(msgspec.__file__).parents[1]),
+)
+
+# In a process of a test's own, the target "cpu" is that compiler.
+WITH_FAKE_COMPILER = f"""
+from jitcount._targets import process
+process.command = lambda: {[*FAKE_COMPILER]!r}
+"""
 
 # By its value in their environment, the descendants of a process are found wherever they are.
 _MARK = "JITCOUNT_TEST_PROCESS"

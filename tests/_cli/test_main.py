@@ -10,7 +10,8 @@ import pytest
 
 from jitcount._cli.main import main
 from jitcount._targets.names import TARGETS
-from tests.helpers import jitcount, python
+from tests.expected import expect
+from tests.helpers import WITH_FAKE_COMPILER, jitcount, python
 
 PROGRAM = """
 import sys
@@ -98,6 +99,35 @@ def test_what_threads_and_exit_handlers_compile_is_counted_kept_and_held_to_the_
     assert [c["on"]["cpu"]["error"] for c in compiles] == [None] * 4
 
 
+REFUSED = """
+import jax, numpy as np
+
+@jax.jit
+def refused(x):
+    return 2 * x
+
+for length in 3, 4:
+    refused(np.ones(length, np.float32))
+"""
+
+
+def test_what_a_target_refuses_can_end_with_exit_code_1(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(WITH_FAKE_COMPILER + REFUSED)
+    run = ("run", "--target", "cpu")
+    assert jitcount(*run, "train.py", cwd=tmp_path).returncode == 0
+    counted = jitcount(*run, "--fail-on-refusal", "train.py", cwd=tmp_path)
+    assert counted.returncode == 1
+    expect(
+        counted.stderr.splitlines()[-2:],
+        [
+            "  refused ×2 at train.py:12 in <module>: UNIMPLEMENTED: not so",
+            "jitcount: 2 programs not compiled for cpu, and --fail-on-refusal is set",
+        ],
+    )
+    (tmp_path / "train.py").write_text(WITH_FAKE_COMPILER + REFUSED.replace("refused", "taken"))
+    assert jitcount(*run, "--fail-on-refusal", "train.py", cwd=tmp_path).returncode == 0
+
+
 # --- Where nothing can be shown, the ledger is there all the same ---------------------------------
 
 # The shell's command (`run` is ours, with a ledger), what the program does, and its exit code.
@@ -164,6 +194,10 @@ def test_the_ledger_and_the_exit_code_are_there_where_nothing_can_be_shown(tmp_p
         (
             ["run", "--ledger", "new.json", "--profile-trace", "./new.json", __file__],
             "new.json: is to hold the ledger, too; give --profile-trace another file",
+        ),
+        (
+            ["run", "--fail-on-refusal", __file__],
+            "error: --fail-on-refusal needs a --target that can refuse: --target tpu:v5e",
         ),
         (["run", "--target", "tpu:v9", __file__], "error: unknown target 'tpu:v9'; did you mean "),
     ],

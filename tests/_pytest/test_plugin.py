@@ -13,7 +13,7 @@ from jitcount._ledger.ledger import KIND, SCHEMA
 from jitcount._targets.names import TARGETS
 from tests._pytest.reading import whole
 from tests.expected import expect, expect_file
-from tests.helpers import Project
+from tests.helpers import WITH_FAKE_COMPILER, Project
 
 
 @pytest.fixture
@@ -248,6 +248,10 @@ FOREIGN = '{"name": "web"}'
             "new.json: is the budget's file, and --compile-ledger names it too: give it another",
         ),
         (
+            ["--compile-fail-on-refusal"],
+            "--compile-fail-on-refusal needs a target that can refuse: --compile-target=tpu:v5e",
+        ),
+        (
             ["--compile-target=tpu:v9"],
             (
                 "unknown target 'tpu:v9'; did you mean tpu:v4, tpu:v6e or tpu:v5p? "
@@ -424,6 +428,42 @@ def test_what_a_targets_compiler_says_is_shown_and_kept(project: Project) -> Non
     cases = json.loads((project.root / "ledger.json").read_text())["cases"]
     on = [c["on"]["cpu"] for c in cases["test_it.py::test_step"]["compiles"]]
     assert [result["error"] for result in on] == [None, None]
+
+
+def test_a_test_whose_program_a_target_refuses_fails_where_it_is_asked_for(
+    project: Project,
+) -> None:
+    tests = """
+@jax.jit
+def refused(x):
+    return 2 * x
+
+def test_refused():
+    refused(arr(3)); refused(arr(4))
+
+def test_taken():
+    step(arr(3))
+"""
+    project.write("conftest.py", WITH_FAKE_COMPILER, head="")
+    project.write("test_it.py", tests)
+    assert project.run("--compile-target=cpu").returncode == 0
+    done = project.run("--compile-target=cpu", "--compile-fail-on-refusal")
+    assert (done.returncode, done.stderr) == (1, "")
+    expect(
+        failure(done.stdout),
+        "refused not compiled for cpu, and 1 more: UNIMPLEMENTED: not so\n"
+        "test_refused must compile for all targets, by --compile-fail-on-refusal\n"
+        "  cpu: refused(float32[3]) at test_it.py:16 in test_refused: UNIMPLEMENTED: not "
+        "so\n"
+        "  cpu: refused(float32[4]) at test_it.py:16 in test_refused: UNIMPLEMENTED: not "
+        "so\n"
+        "======================================= compiles on targets "
+        "========================================\n"
+        "On cpu: 1 compile in 500 ms, 2 not compiled\n"
+        "  cpu, test_it.py::test_refused: refused(float32[3]): UNIMPLEMENTED: not so\n"
+        "  cpu, test_it.py::test_refused: refused(float32[4]): UNIMPLEMENTED: not so",
+    )
+    assert "1 failed, 1 passed" in done.stdout
 
 
 def test_a_project_without_jax_pays_nothing(project: Project) -> None:

@@ -1,14 +1,15 @@
 """The tables of targets, whole."""
 
+import pytest
 from msgspec.structs import replace
 
 from jitcount._explain.compile import Compile
 from jitcount._ledger.files import decode, encode
 from jitcount._observe.call_site import CallSite
+from jitcount._show import html
 from jitcount._show.parts import Note
 from jitcount._show.target_table import (
     distinct,
-    shortened,
     target_tables,
     targets_summary,
     targets_table,
@@ -16,7 +17,8 @@ from jitcount._show.target_table import (
 from jitcount._show.terminal import render
 from jitcount._targets.installed import PLUGINS
 from jitcount._targets.names import parse
-from jitcount._targets.result import LeftOut, OnTarget
+from jitcount._targets.result import LeftOut, OnTarget, refusal
+from tests.expected import expect
 from tests.helpers import STEP_COMPILED
 
 STEP = STEP_COMPILED
@@ -61,10 +63,12 @@ EXPECTED = """\
 On tpu:v5e: 1 compile in 250 ms, 1 not compiled
 
 function   signature    compile   memory   estimate   note
-──────────────────────────────────────────────────────────────────────────────────────────────────
+─────────────────────────────────────────────────────────────────────────────
 step       float32[3]    250 ms   37 KiB      11 ns
 step       float32[3]    250 ms   37 KiB      11 ns   the same program
-huge       float32[3]                                 RESOURCE_EXHAUSTED: Ran out of memory on HBM\
+huge       float32[3]                                 not compiled, see below
+
+  huge at train.py:42 in main: RESOURCE_EXHAUSTED: Ran out of memory on HBM\
 """
 
 
@@ -102,7 +106,8 @@ def test_a_program_with_callbacks_says_whose_part_is_missing() -> None:
         "host's part left out: pure_callback at train.py:42 in step",
         "the same program; host's part left out: 3 callbacks, the first at train.py:42 in step",
     ]
-    assert render(parts, 160).endswith("RESOURCE_EXHAUSTED: Ran out of memory on HBM")
+    why = "RESOURCE_EXHAUSTED: Ran out of memory on HBM"
+    assert render(parts, 160).endswith(f"  huge at train.py:42 in main: {why}")
     assert render(targets_summary({"test_a": (on("step", one),)})) == (
         "On tpu:v5e: 1 compile in 250 ms\n"
         "  tpu:v5e, test_a: step(float32[3]): "
@@ -114,9 +119,43 @@ def test_a_summary_of_nothing_says_so() -> None:
     assert targets_summary({"test_a": ()}) == [Note("nothing was compiled")]
 
 
-def test_a_long_refusal_is_cut() -> None:
-    assert shortened("x" * 60) == "x" * 60
-    assert shortened("x" * 61) == "x" * 59 + "…"
+HBM = (
+    "RESOURCE_EXHAUSTED: Ran out of memory on HBM, the total memory required for HLO temporaries "
+    "(37.38G) exceeds available HBM (15.75G)."
+)
+# As XLA:TPU wrote it: the figures come behind the instruction.
+VMEM = (
+    "RESOURCE_EXHAUSTED: E1001: CompileTimeScopedVmemOom:\nRan out of memory in memory space vmem "
+    "while allocating on stack for %big.1 = f32[4096,4096]{1,0:T(8,128)} custom-call(%x.1), "
+    'custom_call_target="tpu_custom_call", operand_layout_constraints={f32[4096,4096]{1,0}}, '
+    'frontend_attributes={kernel_metadata={}}, metadata={op_name="jit(big)/pallas_call" '
+    "stack_frame_id=2}. Scoped allocation with size 128.00M and limit 16.00M exceeded scoped vmem "
+    "limit by 112.00M. It should not be possible to run out of scoped vmem - \nSee https://…"
+)
+
+
+@pytest.mark.parametrize("columns", [80, 120, 200])
+def test_a_refusal_is_whole_in_a_terminal_of_any_width(columns: int) -> None:
+    refused = replace(REFUSED, error=HBM)
+    assert HBM in render(target_tables([on("huge", refused), on("huge", refused)]), columns)
+    assert HBM in render(targets_summary({"test_a": (on("huge", refused),)}), columns)
+
+
+def test_a_refusal_is_whole_in_a_notebook() -> None:
+    assert HBM in html.render(target_tables([on("huge", replace(REFUSED, error=HBM))]))
+
+
+def test_a_refusal_that_quotes_a_program_keeps_its_figures() -> None:
+    expect(
+        refusal(VMEM),
+        "RESOURCE_EXHAUSTED: E1001: CompileTimeScopedVmemOom: Ran out of memory in memory"
+        " space vmem while allocating on stack for %big.1 = f32[4096,4096]{1,0:T(8,128)}…"
+        " Scoped allocation with size 128.00M and limit 16.00M exceeded scoped vmem limit"
+        " by 112.00M. It should not be possible to run out of scoped vmem -",
+    )
+    assert refusal("x" * 300) == "x" * 300
+    assert refusal("x" * 301) == "x" * 160 + "…"
+    assert refusal("many " * 70) == "many " * 31 + "many…"
 
 
 def test_without_estimates_there_is_no_column_for_them() -> None:

@@ -1,21 +1,17 @@
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import msgspec
 import pytest
 
-import jitcount
 from jitcount._targets import compilers, process
 from jitcount._targets.compilers import Compilers
+from tests.helpers import FAKE_COMPILER
 
 
 @pytest.fixture
 def fake_command() -> list[str]:
     """How a compiler is started that misbehaves on demand."""
-    folders = [Path(jitcount.__file__).parents[1], Path(msgspec.__file__).parents[1]]
-    script = Path(__file__).parent / "fake_compiler.py"
-    return [sys.executable, "-S", str(script), *map(str, folders)]
+    return list(FAKE_COMPILER)
 
 
 def _compilers_for_a_while() -> Iterator[Compilers]:

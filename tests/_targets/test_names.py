@@ -38,15 +38,13 @@ def test_a_mistyped_target_offers_the_nearest(name: str, nearest: str) -> None:
     assert str(caught.value) == f"unknown target {name!r}; {asked} known are {KNOWN}"
 
 
-@pytest.mark.parametrize(
-    "size", ["3x3", "2x2x1", "axb", "1", "6", "12", "512", "0x2", "2x-2", ""]
-)
+@pytest.mark.parametrize("size", ["3x3", "2x2x1", "axb", "1", "6", "12", "512", "0x2", "2x-2", ""])
 def test_a_size_that_no_tpu_has_is_refused(size: str) -> None:
     with pytest.raises(ValueError) as caught:  # noqa: PT011
         parse(f"tpu:v5e:{size}")
     assert str(caught.value) == (
-        f"target 'tpu:v5e:{size}' has no such size: tpu:v5e has 4, 8, 16, 32, 64, 128 or 256 chips, "
-        "or a layout like tpu:v5e:2x2, the first two sides even"
+        f"target 'tpu:v5e:{size}' has no such size: tpu:v5e has 4, 8, 16, 32, 64, 128 or 256 "
+        "chips, or a layout like tpu:v5e:2x2, the first two sides even"
     )
 
 

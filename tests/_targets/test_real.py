@@ -325,4 +325,4 @@ def test_a_training_step_over_256_devices_compiles_for_a_whole_pod() -> None:
 @pytest.mark.aot(*TPUS)
 def test_a_number_of_chips_is_a_slice_that_the_compiler_knows() -> None:
     eight = [f"{chip}:4" if chip == "tpu:7x" else f"{chip}:8" for chip in TPUS]
-    assert sharded(8, *eight) == dict.fromkeys(eight, [None, True, True])
+    assert sharded(8, *eight) == {target: [None, True, True] for target in eight}

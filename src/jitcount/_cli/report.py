@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import sys
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from jitcount._explain.causes import Kind
@@ -155,9 +156,24 @@ class RunReport:
         is_past_limit = limit is not None and made > limit
         if is_past_limit:
             self._stderr.write(f"jitcount: {plural(made, 'compile')}, and --max allows {limit}")
+        refused = self._refused(compiles) if self._options.fail_on_refusal else []
+        for line in refused:
+            self._stderr.write(f"jitcount: {line}, and --fail-on-refusal is set")
         checked = self._checker.programs if self._checker is not None else ()
         is_wrong = any(program.wrong for program in checked)
-        return 2 if problems else int(is_past_limit or is_wrong)
+        return 2 if problems else int(is_past_limit or is_wrong or bool(refused))
+
+    def _refused(self, compiles: Sequence[Compile]) -> list[str]:
+        """For each target, how many programs were not compiled for it, in words."""
+        counts = Counter(
+            name
+            for compiled in compiles
+            for name, result in compiled.on.items()
+            if result.error is not None
+        )
+        return [
+            f"{plural(count, 'program')} not compiled for {name}" for name, count in counts.items()
+        ]
 
     def _next_steps(self, compiles: Sequence[Compile]) -> list[str]:
         """What else would help, in a line each."""

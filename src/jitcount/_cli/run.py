@@ -43,6 +43,7 @@ class Options:
     max: int | None = None
     ledger: Path | None = None
     targets: list[str]
+    fail_on_refusal: bool = False
     as_if: str = ""
     profile: bool = False
     profile_trace: Path | None = None
@@ -56,8 +57,8 @@ def declare(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     parser.usage = (
         "jitcount run [--live] [--all] [--max N] [--ledger FILE] [--target T]... "
-        "[--as-if T] [--profile] [--what-if] [--profile-trace FILE] [--check] [--redact] "
-        "(SCRIPT | -m MODULE) [ARGS]..."
+        "[--fail-on-refusal] [--as-if T] [--profile] [--what-if] [--profile-trace FILE] "
+        "[--check] [--redact] (SCRIPT | -m MODULE) [ARGS]..."
     )
     add("--live", action="store_true", help="show each recompile as it happens")
     add("--all", action="store_true", help="show each compile in a row of its own")
@@ -66,6 +67,10 @@ def declare(parser: argparse.ArgumentParser) -> None:
     add_targets(
         parser, "compile for this too: tpu:v5e, cuda:h100, ...; jitcount targets lists them"
     )
+    add(
+        "--fail-on-refusal", action="store_true",
+        help="exit 1 if a program was not compiled for a target",
+    )  # fmt: skip
     add("--profile", action="store_true", help="show where the time of compiles goes, by line")
     add(
         "--profile-trace", type=Path, metavar="FILE",
@@ -87,7 +92,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
         "jitcount run train.py --epochs 3",
         "jitcount run --max 20 --ledger run.json -m package.train",
         "jitcount run --target tpu:v5e --target cuda:h100 train.py",
-        codes="the program's own; 1 past --max, or wrong by --check; 2 bad usage",
+        codes="the program's own; 1 by --max, --check or --fail-on-refusal; 2 bad usage",
     )
 
 
@@ -106,6 +111,8 @@ def options(asked: argparse.Namespace) -> Options:
         except (OSError, ValueError) as error:  # a name that is too long, a folder that is closed
             reason = getattr(error, "strerror", None) or error
             raise UsageError(f"{words[0]}: cannot be read: {reason}") from None
+    if asked.fail_on_refusal and not asked.targets:
+        raise UsageError("--fail-on-refusal needs a --target that can refuse: --target tpu:v5e")
     if asked.check and asked.as_if:
         raise UsageError("--check compares what this machine's compiler made: not with --as-if")
     return typed(

@@ -15,12 +15,13 @@ import rich.cells  # noqa: F401 (what measures tables: not while a test has chan
 from jitcount._explain.causes.cause import Kind
 from jitcount._explain.summary import in_a_line, is_first, sentences_of_many
 from jitcount._pytest import github
-from jitcount._pytest.counting import REFUSED, Refused, log_of
+from jitcount._pytest.counting import REFUSED, Refused, compiles_of, log_of
 from jitcount._show.log_table import log_table
 from jitcount._show.parts import Count, Heading, Note, Part, Table, figures, words
 from jitcount._show.profile_table import loop_sentence
 from jitcount._show.terminal import render, width
 from jitcount._show.text import plural
+from jitcount._targets.result import refusal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -85,6 +86,27 @@ def _refuse_marker(marker: pytest.Mark, usage: str) -> NoReturn:
 
 def _is_count(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def check_targets(item: pytest.Item) -> None:
+    """Fail a test that compiled what a target's compiler refused."""
+    refused = [
+        (name, compiled, refusal(result.error))
+        for compiled in compiles_of(item)
+        for name, result in compiled.on.items()
+        if result.error is not None
+    ]
+    if not refused:
+        return
+    name, first, why = refused[0]
+    more = f", and {len(refused) - 1} more" if len(refused) > 1 else ""
+    what = f"{first.function} not compiled for {name}{more}: {why}"
+    rule = f"{item.name} must compile for all targets, by --compile-fail-on-refusal"
+    lines = dict.fromkeys(
+        f"{name}: {each.call} at {each.call_site}: {why}" for name, each, why in refused
+    )
+    programs = [compiled for _, compiled, _ in refused]
+    _fail(item, Refused(what, programs), [Heading(rule), *(Note(line, depth=1) for line in lines)])
 
 
 # --- How a test fails -----------------------------------------------------------------------------

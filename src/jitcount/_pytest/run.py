@@ -55,6 +55,9 @@ class Run:
 
                 installed_targets(targets)
                 prefer_cpu()
+            elif config.getoption("jitcount_fail_on_refusal"):
+                needs = "needs a target that can refuse: --compile-target=tpu:v5e"
+                raise ValueError(f"--compile-fail-on-refusal {needs}")  # noqa: TRY301
             if self._ledger is not None:
                 self._require_usable(self._ledger, budget_name(config))
             self.budget = RunBudget(config)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from jitcount._show.parts import (
@@ -13,12 +14,13 @@ from jitcount._show.parts import (
     Row,
     Seconds,
     Table,
+    Tone,
     figures,
     long_words,
     words,
 )
-from jitcount._show.text import name_of, plural, seconds, signature_of
-from jitcount._targets.result import first_line
+from jitcount._show.text import name_of, plural, seconds, signature_of, times
+from jitcount._targets.result import refusal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -27,8 +29,7 @@ if TYPE_CHECKING:
     from jitcount._targets.names import Target
     from jitcount._targets.result import OnTarget
 
-# A refusal in a table; the whole text is in the log and in the ledger.
-_REFUSAL_COLUMNS = 60
+_NOT_COMPILED = "not compiled, see below"
 
 
 def targets_table(
@@ -50,8 +51,21 @@ def target_tables(compiles: Sequence[Compile]) -> list[Part]:
     for name in dict.fromkeys(name for compiled in compiles for name in compiled.on):
         found = [(compiled, compiled.on[name]) for compiled in compiles if name in compiled.on]
         headline = _headline(name, [[result for _, result in found]])
-        parts += [Heading(headline), _table(found)]
+        parts += [Heading(headline), _table(found), *_refusals(found)]
     return parts
+
+
+def _refusals(found: Sequence[tuple[Compile, OnTarget]]) -> list[Note]:
+    """Why programs were not compiled, whole: a table has no room for it."""
+    counts = Counter(
+        (compiled.function, compiled.call_site, refusal(result.error))
+        for compiled, result in found
+        if result.error is not None
+    )
+    return [
+        Note(f"{times(function, count)} at {where}: {why}", depth=1, tone=Tone.DIFFERENT)
+        for (function, where, why), count in counts.items()
+    ]
 
 
 def targets_summary(found: Mapping[str, Sequence[Compile]]) -> list[Part]:
@@ -62,7 +76,8 @@ def targets_summary(found: Mapping[str, Sequence[Compile]]) -> list[Part]:
         for compiled in compiles:
             for name, result in compiled.on.items():
                 results.setdefault(name, {}).setdefault(test, []).append(result)
-                if note := _note(result):
+                note = _note(result) if result.error is None else refusal(result.error)
+                if note:
                     call = f"{compiled.function}({signature_of(compiled.signature)})"
                     noted.append(f"{name}, {test}: {call}: {note}")
     lines = [_headline(name, by_test.values()) for name, by_test in results.items()]
@@ -119,22 +134,12 @@ def _table(found: Sequence[tuple[Compile, OnTarget]]) -> Table:
 
 
 def _note(result: OnTarget) -> str:
-    """A note to a result: why it was refused, or what the program was compiled without."""
+    """A note to a result: that there is none, or what the program was compiled without."""
     if result.error is not None:
-        return shortened(result.error)
+        return _NOT_COMPILED
     if not result.left_out:
         return ""
     first, *_ = result.left_out
     count = sum(each.count for each in result.left_out)
     what = first.kind if count == 1 else f"{count} callbacks, the first"
     return f"host's part left out: {what} at {first.call_site}"
-
-
-def shortened(error: str) -> str:
-    r"""The text of a refusal in one line, cut where it is long.
-
-    >>> shortened("UNIMPLEMENTED: no F64\nand more")
-    'UNIMPLEMENTED: no F64'
-    """
-    line = first_line(error)
-    return line if len(line) <= _REFUSAL_COLUMNS else f"{line[: _REFUSAL_COLUMNS - 1]}…"

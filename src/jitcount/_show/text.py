@@ -102,6 +102,15 @@ def plural(number: int, thing: str) -> str:
     return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
 
 
+def times(name: str, count: int) -> str:
+    r"""A name, and how many there are of it where that is more than one.
+
+    >>> times("step", 1), times("step", 3)
+    ('step', 'step \xd73')
+    """
+    return name if count == 1 else f"{name} ×{count}"
+
+
 def share(used: float | None) -> str:
     """The share of a bound that is used, and whether that says anything.
 

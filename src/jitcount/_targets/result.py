@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Self
 
 import msgspec
@@ -12,6 +13,11 @@ from jitcount._profile.result import Line, Profile
 if TYPE_CHECKING:
     from jitcount._targets.protocol import Answer
 
+# A first line of a compiler's may quote an instruction of many thousand letters.
+_LONGEST_LINE = 300
+_LONGEST_SENTENCE = 160
+_MOST_SENTENCES = 4
+
 
 def first_line(error: str) -> str:
     r"""The first line of what a compiler said; where that is only a code, with the next.
@@ -21,6 +27,33 @@ def first_line(error: str) -> str:
     """
     first, *rest = [line.strip() for line in error.splitlines() if line.strip()] or [error]
     return f"{first} {rest[0]}" if rest and first.endswith(":") else first
+
+
+def refusal(error: str) -> str:
+    r"""Why a compiler refused, in whole sentences; only a sentence that quotes a program is cut.
+
+    >>> refusal("UNIMPLEMENTED: no F64\nand more")
+    'UNIMPLEMENTED: no F64'
+    >>> long = f"no room for %a = f32[8]{{0}} {80 * 'add(b, c) '}. It has 16.00M, and needs 30.00M."
+    >>> refusal(long)
+    'no room for %a = f32[8]{0}… It has 16.00M, and needs 30.00M.'
+    """
+    line = " ".join(first_line(error).split())
+    if len(line) <= _LONGEST_LINE:
+        return line
+    sentences = re.split(r"(?<=\.)\s+(?=[A-Z])", line)
+    return " ".join(map(_without_program, sentences[:_MOST_SENTENCES]))
+
+
+def _without_program(sentence: str) -> str:
+    """A sentence; of a long one what comes before an instruction's operands, or its first words."""
+    if len(sentence) <= _LONGEST_SENTENCE:
+        return sentence
+    found = re.match(r".*?%\S+ = \S+", sentence)
+    kept = found[0] if found else sentence
+    if len(kept) > _LONGEST_SENTENCE:
+        kept = kept[:_LONGEST_SENTENCE].rpartition(" ")[0] or kept[:_LONGEST_SENTENCE]
+    return f"{kept}…"
 
 
 class LeftOut(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

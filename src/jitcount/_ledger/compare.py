@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from jitcount._ledger import programs
 from jitcount._ledger.budget import counts_text
 from jitcount._ledger.comparison import (
     KNOWN_WRONG,
@@ -72,8 +73,9 @@ def compare(*ledgers: str | os.PathLike[str]) -> Comparison:
     ...         for length in lengths:
     ...             _ = double(np.zeros(length, np.float32))
     ...     log.save(folder / name)
-    >>> print(*jitcount.compare(folder / "one.json", folder / "two.json").differences)
-    log in two: compiled <lambda> 2, against <lambda> 1 in one
+    >>> compared = jitcount.compare(folder / "one.json", folder / "two.json")
+    >>> [(c.kind.value, c.function, c.before, c.after) for c in compared.program_changes]
+    [('compiles', '<lambda>', 1, 2)]
 
     Raises:
         jitcount.LedgerError: a file cannot be read, or is no ledger of this release.
@@ -100,7 +102,12 @@ def _names(paths: Sequence[Path]) -> list[str]:
 
 
 def compare_ledgers(ledgers: Mapping[str, Ledger]) -> Comparison:
-    """Compare ledgers by the names of their cases; the first that has a case is its measure."""
+    """Compare ledgers by the names of their cases; the first that has a case is its measure.
+
+    Ledgers that kept no results are compared program by program, each with the one before it.
+    """
+    if not any(map(programs.has_results, ledgers.values())):
+        return _programs_compared(ledgers)
     cases = dict.fromkeys(case for ledger in ledgers.values() for case in ledger.cases)
     differences: list[Difference] = []
     rows = []
@@ -115,6 +122,25 @@ def compare_ledgers(ledgers: Mapping[str, Ledger]) -> Comparison:
     where = {name: str(ledger.environment) for name, ledger in ledgers.items()}
     changed = _changed(ledgers)
     return Comparison(where, differences, rows, changed, predictions(ledgers), growths(ledgers))
+
+
+def _programs_compared(ledgers: Mapping[str, Ledger]) -> Comparison:
+    changed, notes = programs.changes(ledgers)
+    return Comparison(
+        where={name: str(ledger.environment) for name, ledger in ledgers.items()},
+        differences=[
+            Difference(change.case, change.ledger, str(change))
+            for change in changed
+            if change.is_difference
+        ],
+        rows=[],
+        changed={},
+        growths=programs.growths(changed),
+        has_results=False,
+        totals={name: programs.totals(ledger) for name, ledger in ledgers.items()},
+        program_changes=changed,
+        notes=notes,
+    )
 
 
 def _missing(ledgers: Mapping[str, Ledger], cases: Collection[str]) -> list[Difference]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import enum
 import math
 import statistics
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -129,6 +130,123 @@ class Growth:
         return f"{self.ledger}: {self.function} {change}, at {self.call_site}"
 
 
+class ChangeKind(enum.StrEnum):
+    """What a change between the programs of two runs is; each is a text."""
+
+    APPEARED = "appeared"
+    GONE = "gone"
+    COMPILES = "compiles"
+    """More compiles of a function at its line, or fewer."""
+
+    OPERATIONS = "operations"
+    REFUSAL = "refusal"
+    """A target refuses it and did not before, or the other way round."""
+
+    MEMORY = "memory"
+    """Bytes that a run needs on a target."""
+
+    ARGUMENTS = "arguments"
+    """Other arguments; neither more compiles nor other operations."""
+
+    CACHE = "cache"
+    """As many programs, of which others came from the persistent cache."""
+
+    ELSEWHERE = "elsewhere"
+    """The same program was compiled by another test: the first that needs it compiles it."""
+
+
+_JUDGED = {
+    ChangeKind.APPEARED,
+    ChangeKind.GONE,
+    ChangeKind.COMPILES,
+    ChangeKind.OPERATIONS,
+    ChangeKind.REFUSAL,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What changed of a function at a line, from the ledger before.
+
+    >>> kind = ChangeKind.OPERATIONS
+    >>> print(Change(kind=kind, case="train.py", ledger="after", function="step",
+    ...     call_site="model.py:22 in net", before=2113, after=8449))
+    step: 2,113 → 8,449 operations at model.py:22 in net
+    """
+
+    kind: ChangeKind
+    case: str
+    ledger: str
+    """The later of the two ledgers."""
+
+    function: str
+    """The function; of operations outside of jit, their names."""
+
+    call_site: str
+    """The line of the call; of operations, with a profile, the line that most of them come from.
+    """
+
+    before: int = 0
+    after: int = 0
+    """How many compiles, operations, refusals or bytes there were, and are."""
+
+    target: str = ""
+    has_profile: bool = False
+    """Of operations, whether `call_site` is the line that they come from, and not the call's."""
+
+    others: int = 0
+    """How many other programs of the function at that line changed, too."""
+
+    why: tuple[str, ...] = ()
+    """The causes of the compiles that came or went; what a target says; which arguments."""
+
+    @property
+    def is_difference(self) -> bool:
+        """Whether it counts: memory, arguments, and what a cache served, do not."""
+        return self.kind in _JUDGED
+
+    def __str__(self) -> str:
+        at = f"at {self.call_site}"
+        count = self.after or self.before
+        compiles = f"{count} {'compile' if count == 1 else 'compiles'}"
+        numbers = f"{self.before:,} → {self.after:,}"
+        others = f" (and {self.others} more of its programs)" if self.others else ""
+        why = "; ".join(self.why)
+        refusal = f"no longer refused by {self.target}, {at}"
+        if self.after > self.before:
+            refusal = f"now refused by {self.target}, {at}: {why}"
+        texts = {
+            ChangeKind.APPEARED: f" appeared: {compiles} {at}",
+            ChangeKind.GONE: f" is gone: {compiles} {at}",
+            ChangeKind.COMPILES: f": {numbers} compiles {at}",
+            ChangeKind.OPERATIONS: f": {numbers} operations {at}{others}",
+            ChangeKind.REFUSAL: f": {refusal}",
+            ChangeKind.MEMORY: f": {self._in_bytes()} on {self.target}, {at}{others}",
+            ChangeKind.ARGUMENTS: f": {why} {at}{others}",
+            ChangeKind.CACHE: f": {numbers} from the persistent cache {at}",
+            ChangeKind.ELSEWHERE: f": {compiles} in another test than before, {at}",
+        }
+        return f"{self.function}{texts[self.kind]}"
+
+    def _in_bytes(self) -> str:
+        # A room on the right: people print what they have in hand.
+        from jitcount._show.text import size  # noqa: PLC0415
+
+        return f"{size(self.before)} → {size(self.after)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """What a ledger holds in all."""
+
+    compiles: int
+    disk_hits: int
+    """How many programs came from the persistent cache instead."""
+
+    seconds: float
+    """Seconds of all of them: tracing, lowering and XLA."""
+
+
 @dataclass(frozen=True, slots=True)
 class Comparison:
     """What `jitcount.compare` found. Printed, it is what ``jitcount compare`` shows.
@@ -139,8 +257,8 @@ class Comparison:
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "run.json"
     >>> log.save(path)
     >>> compared = jitcount.compare(path, path)
-    >>> compared.differences, [row.case for row in compared.rows]
-    ([], ['log'])
+    >>> compared.differences, compared.totals["run"].compiles
+    ([], 1)
     """
 
     where: Mapping[str, str]
@@ -155,7 +273,23 @@ class Comparison:
     """For each ledger of a real device and each of its emulation."""
 
     growths: Sequence[Growth] = ()
-    """Programs that have another number of operations than in the ledger before; never judged."""
+    """Programs that have another number of operations than in the ledger before."""
+
+    has_results: bool = True
+    """Whether a ledger kept results, as the suite's do.
+
+    If none did, programs are compared: `rows` and `changed` are empty, and `program_changes` has
+    what changed.
+    """
+
+    totals: Mapping[str, Totals] = field(default_factory=dict)
+    """By ledger, its compiles and their seconds."""
+
+    program_changes: Sequence[Change] = ()
+    """Without results, what changed from each ledger to the next."""
+
+    notes: Sequence[str] = ()
+    """Without results, what was not compared, and why."""
 
     @property
     def names(self) -> list[str]:
@@ -206,6 +340,9 @@ class Comparison:
             }
         return {
             "ledgers": ledgers,
+            "totals": {name: asdict(totals) for name, totals in self.totals.items()},
+            "changes": [asdict(change) for change in self.program_changes],
+            "notes": list(self.notes),
             "growths": [asdict(growth) for growth in self.growths],
             "differences": [asdict(difference) for difference in self.differences],
             "cases": {row.case: self._in_each(row) for row in self.rows},

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from jitcount._ledger import comparison as states
-from jitcount._ledger.comparison import some
+from jitcount._ledger.comparison import ChangeKind, some
 from jitcount._show.parts import (
     Cell,
     Count,
@@ -24,16 +26,19 @@ from jitcount._show.parts import (
     long_words,
     words,
 )
-from jitcount._show.text import plural
+from jitcount._show.text import plural, seconds
 
 if TYPE_CHECKING:
-    from jitcount._ledger.comparison import Comparison
+    from collections.abc import Sequence
+
+    from jitcount._ledger.comparison import Change, Comparison, Totals
 
 _LEGEND = (
     "= the first ledger's bits   ≈ within the bounds, so many ulps away   ✗ a difference",
     "– unsupported there   × seconds of compiles against the first ledger's, never judged",
 )
 _MOST_GROWTHS = 10
+_MOST_CHANGES = 10
 
 _LEGEND_OF_MISCOMPILES = "! wrong, by a known miscompile of that release"
 _LEGEND_OF_DTYPES = "int64 and the like: the first ledger's numbers, but of that dtype"
@@ -41,6 +46,8 @@ _LEGEND_OF_DTYPES = "int64 and the like: the first ledger's numbers, but of that
 
 def comparison_tables(compared: Comparison) -> list[Part]:
     """All that a comparison of ledgers found, the differences first."""
+    if not compared.has_results:
+        return _of_programs(compared)
     tone = Tone.DIFFERENT if compared.differences else Tone.STRONG
     parts: list[Part] = [Heading(_headline(compared), tone)]
     parts += [Note(str(found), depth=1, tone=Tone.DIFFERENT) for found in compared.differences]
@@ -58,6 +65,66 @@ def comparison_tables(compared: Comparison) -> list[Part]:
     if _has_other_dtypes(compared):
         legend.append(_LEGEND_OF_DTYPES)
     return [*parts, _matrix(compared), *map(Note, legend)]
+
+
+# --- Ledgers without results ----------------------------------------------------------------------
+
+
+def _of_programs(compared: Comparison) -> list[Part]:
+    """What changed between the programs of runs: what counts first, then what is only said."""
+    tone = Tone.DIFFERENT if compared.differences else Tone.STRONG
+    made = ", ".join(f"{name}: {_made(totals)}" for name, totals in compared.totals.items())
+    parts: list[Part] = [
+        Heading(f"{plural(len(compared.differences), 'difference')}; {made}", tone)
+    ]
+    several = len(compared.names) > _PAIR
+    for before, after in itertools.pairwise(compared.names):
+        of_it = [each for each in compared.program_changes if each.ledger == after]
+        if several and of_it:
+            parts.append(Heading(f"{after} against {before}"))
+        parts += _changes([each for each in of_it if each.is_difference], Tone.DIFFERENT)
+        if said := [each for each in of_it if not each.is_difference]:
+            parts += [Heading(_NOT_COUNTED), *_changes(said, Tone.PLAIN)]
+    grown = [each for each in compared.program_changes if each.kind is ChangeKind.OPERATIONS]
+    if not all(change.has_profile for change in grown):
+        parts.append(Note("→ jitcount run --profile --ledger FILE keeps the line inside of it", 1))
+    parts += map(Note, compared.notes)
+    wheres = dict.fromkeys(compared.where.values())
+    if len(wheres) == 1:
+        return [*parts, Note(f"all on {next(iter(wheres))}", tone=Tone.FAINT)]
+    return [*parts, Table(words("ledger") + long_words("where"), list(compared.where.items()))]
+
+
+_PAIR = 2
+_NOT_COUNTED = "Also changed, and no difference"
+
+
+def _made(totals: Totals) -> str:
+    hits = f" and {plural(totals.disk_hits, 'disk hit')}" if totals.disk_hits else ""
+    return f"{plural(totals.compiles, 'compile')}{hits} in {seconds(totals.seconds)}"
+
+
+def _changes(changes: Sequence[Change], tone: Tone) -> list[Note]:
+    """A line for each change, below it why; the same in many cases once, and many of a kind cut."""
+    cases: dict[Change, list[str]] = {}
+    for change in changes:
+        cases.setdefault(replace(change, case=""), []).append(change.case)
+    notes: list[Note] = []
+    for _, of_kind in itertools.groupby(cases, key=lambda change: change.kind):
+        every = list(of_kind)
+        for change in every[:_MOST_CHANGES]:
+            where = cases[change]
+            in_cases = f" (in {len(where)} cases)" if len(where) > 1 else ""
+            notes.append(Note(f"{change}{in_cases}", depth=1, tone=tone))
+            if change.kind is ChangeKind.COMPILES:
+                was = "" if change.after >= change.before else "no more: "
+                notes += [Note(f"{was}{text}", depth=2) for text in change.why]
+        if more := len(every) - _MOST_CHANGES:
+            notes += [Note(f"and {more} more of these", depth=1)] if more > 0 else []
+    return notes
+
+
+# --- Ledgers with results -------------------------------------------------------------------------
 
 
 def _known_miscompiles(compared: Comparison) -> list[Part]:

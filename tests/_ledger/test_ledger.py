@@ -40,7 +40,7 @@ def test_logs_that_were_saved_can_be_compared(tmp_path: Path) -> None:
     saved(tmp_path / "after.json", 3, 4)
     compared = jitcount.compare(tmp_path / "before.json", str(tmp_path / "after.json"))
     assert [str(difference) for difference in compared.differences] == [
-        "log in after: compiled step 2, against step 1 in before"
+        "log in after: step: 1 → 2 compiles at tests/_ledger/test_ledger.py:24 in saved"
     ]
 
 

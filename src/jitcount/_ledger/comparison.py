@@ -130,6 +130,10 @@ class Growth:
         return f"{self.ledger}: {self.function} {change}, at {self.call_site}"
 
 
+OUTSIDE_JIT = "operations outside of jit"
+"""What stands for the function of a change where there is none."""
+
+
 class ChangeKind(enum.StrEnum):
     """What a change between the programs of two runs is; each is a text."""
 
@@ -180,7 +184,7 @@ class Change:
     """The later of the two ledgers."""
 
     function: str
-    """The function; of operations outside of jit, their names."""
+    """The function, or ``"operations outside of jit"``: `why` has their names."""
 
     call_site: str
     """The line of the call; of operations, with a profile, the line that most of them come from.
@@ -198,7 +202,7 @@ class Change:
     """How many other programs of the function at that line changed, too."""
 
     why: tuple[str, ...] = ()
-    """The causes of the compiles that came or went; what a target says; which arguments."""
+    """Why compiles came or went, what a target says, which arguments changed."""
 
     @property
     def is_difference(self) -> bool:
@@ -210,14 +214,17 @@ class Change:
         count = self.after or self.before
         compiles = f"{count} {'compile' if count == 1 else 'compiles'}"
         numbers = f"{self.before:,} → {self.after:,}"
+        if self.before == self.after:  # of operations outside of jit
+            numbers = "other"
         others = f" (and {self.others} more of its programs)" if self.others else ""
         why = "; ".join(self.why)
         refusal = f"no longer refused by {self.target}, {at}"
         if self.after > self.before:
             refusal = f"now refused by {self.target}, {at}: {why}"
+        verb = "are" if self.function == OUTSIDE_JIT else "is"
         texts = {
             ChangeKind.APPEARED: f" appeared: {compiles} {at}",
-            ChangeKind.GONE: f" is gone: {compiles} {at}",
+            ChangeKind.GONE: f" {verb} gone: {compiles} {at}",
             ChangeKind.COMPILES: f": {numbers} compiles {at}",
             ChangeKind.OPERATIONS: f": {numbers} operations {at}{others}",
             ChangeKind.REFUSAL: f": {refusal}",
@@ -341,7 +348,7 @@ class Comparison:
         return {
             "ledgers": ledgers,
             "totals": {name: asdict(totals) for name, totals in self.totals.items()},
-            "changes": [asdict(change) for change in self.program_changes],
+            "program_changes": [asdict(change) for change in self.program_changes],
             "notes": list(self.notes),
             "growths": [asdict(growth) for growth in self.growths],
             "differences": [asdict(difference) for difference in self.differences],

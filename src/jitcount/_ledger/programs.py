@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from jitcount._explain.summary import is_first, sentences_of_many
-from jitcount._ledger.comparison import Change, ChangeKind, Growth, Totals
+from jitcount._ledger.comparison import OUTSIDE_JIT, Change, ChangeKind, Growth, Totals
 from jitcount._ledger.sites import (
     Site,
     file_of,
@@ -99,7 +99,7 @@ class _Two:
             self.notes.append(f"{target} is not compared: {has} alone was compiled for it")
 
     def changes(self) -> list[Change]:
-        """All that changed, by kind, and of each kind the largest change first."""
+        """All that changed: of jitted functions first, by kind, the largest change first."""
         if self._before.environment.has_jit != self._after.environment.has_jit:
             self.notes = [f"{self._ledger} is not compared: one of the two is without jit"]
             return []
@@ -118,7 +118,10 @@ class _Two:
         for case, site in appeared:
             found += self._refusals(case, Site(site.function, site.call_site), site, [])
         order = list(ChangeKind)
-        return sorted(found, key=lambda each: (order.index(each.kind), -_extent(each)))
+        return sorted(
+            found,
+            key=lambda each: (each.function == OUTSIDE_JIT, order.index(each.kind), -_extent(each)),
+        )
 
     def _cases(self) -> Iterator[tuple[str, Sequence[Compile], Sequence[Compile]]]:
         """The cases of both; a run has one, whatever its script was called."""
@@ -134,19 +137,19 @@ class _Two:
             yield name, one, other
 
     def _change(self, kind: ChangeKind, case: str, site: Site) -> Change:
-        function = site.function or _names(site.compiles)
         return Change(
             kind=kind,
             case=case,
             ledger=self._ledger,
-            function=function,
+            function=site.function or OUTSIDE_JIT,
             call_site=str(site.call_site),
         )
 
     def _of_one(self, kind: ChangeKind, case: str, site: Site) -> Change:
         count = len(site.compiles)
         before, after = (0, count) if kind is ChangeKind.APPEARED else (count, 0)
-        return replace(self._change(kind, case, site), before=before, after=after)
+        why = () if site.function else (_names(site.compiles),)
+        return replace(self._change(kind, case, site), before=before, after=after, why=why)
 
     def _of_site(self, case: str, before: Site, after: Site) -> Iterator[Change]:
         pairs = programs_in_pairs(before, after)
@@ -174,19 +177,15 @@ class _Two:
             why = sentences_of_many(again) if again else []
         else:
             why = [_names(beyond)]
+        counts = len(before.compiles), len(after.compiles)
         change = self._change(ChangeKind.COMPILES, case, after)
-        if not after.function:
-            change = replace(change, function="operations outside of jit")
-        return replace(
-            change, before=len(before.compiles), after=len(after.compiles), why=tuple(why)
-        )
+        return replace(change, before=counts[0], after=counts[1], why=tuple(why))
 
     def _other_operations(self, case: str, before: Site, after: Site) -> Change:
         change = self._change(ChangeKind.COMPILES, case, after)
         count = len(after.compiles)
         why = f"{_names(before.compiles)} → {_names(after.compiles)}"
-        outside = "operations outside of jit"
-        return replace(change, function=outside, before=count, after=count, why=(why,))
+        return replace(change, before=count, after=count, why=(why,))
 
     def _served(self, case: str, before: Site, after: Site) -> Iterator[Change]:
         hits = [sum(each.from_disk for each in site.compiles) for site in (before, after)]
@@ -218,7 +217,7 @@ class _Two:
             )
 
     def _memory(self, case: str, after: Site, pairs: Programs) -> Iterator[Change]:
-        for target in self._targets:
+        for target in self._targets if after.function else ():
             sizes = [
                 (one.on[target].memory_bytes or 0, two.on[target].memory_bytes or 0)
                 for one, two in pairs

@@ -37,6 +37,11 @@ class Site:
         programs = sorted((each.call, each.operations) for each in self.compiles)
         return (self.call_site.function, *programs)
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The functions that were compiled there, in order."""
+        return (self.call_site.function, *(each.function for each in self.compiles))
+
 
 Pair = tuple[Site, Site]
 
@@ -98,22 +103,29 @@ def _aligned(before: list[Site], after: list[Site]) -> Iterator[Pair]:
 
     Each list is in the order of lines; what is paired is taken out.
     """
-    is_in_place = [site.call_site.line for site in before] == [s.call_site.line for s in after]
-    matcher = SequenceMatcher(
-        None, [site.content for site in before], [site.content for site in after], autojunk=False
-    )
-    unchanged = [
-        (before[block.a + offset], after[block.b + offset])
-        for block in matcher.get_matching_blocks()
-        for offset in range(block.size)
-    ]
-    if not is_in_place:
-        yield from _taken(before, after, unchanged)
+    if [site.call_site.line for site in before] != [site.call_site.line for site in after]:
+        yield from _taken(before, after, _in_common(before, after, lambda site: site.content))
+        if any(site.function == "" for site in before):
+            # Of other shapes, but the same operations in the same order.
+            yield from _taken(before, after, _in_common(before, after, lambda site: site.names))
     for is_same in (_on_one_line, _in_one_function, _alike):
         for site in list(before):
             partner = next((other for other in after if is_same(site, other)), None)
             if partner is not None:
                 yield from _taken(before, after, [(site, partner)])
+
+
+def _in_common(
+    before: list[Site], after: list[Site], content: Callable[[Site], object]
+) -> list[Pair]:
+    """Pairs of equal content, as a diff finds them."""
+    one, other = ([content(site) for site in sites] for sites in (before, after))
+    blocks = SequenceMatcher(a=one, b=other, autojunk=False).get_matching_blocks()
+    return [
+        (before[block.a + offset], after[block.b + offset])
+        for block in blocks
+        for offset in range(block.size)
+    ]
 
 
 def _taken(before: list[Site], after: list[Site], pairs: list[Pair]) -> list[Pair]:

@@ -96,6 +96,7 @@ def _of_programs(compared: Comparison) -> list[Part]:
 
 
 _PAIR = 2
+_WITH_CAUSES = {ChangeKind.APPEARED, ChangeKind.GONE, ChangeKind.COMPILES}
 _NOT_COUNTED = "Also changed, and no difference"
 
 
@@ -113,15 +114,21 @@ def _changes(changes: Sequence[Change], tone: Tone) -> list[Note]:
     for _, of_kind in itertools.groupby(cases, key=lambda change: change.kind):
         every = list(of_kind)
         for change in every[:_MOST_CHANGES]:
-            where = cases[change]
-            in_cases = f" (in {len(where)} cases)" if len(where) > 1 else ""
-            notes.append(Note(f"{change}{in_cases}", depth=1, tone=tone))
-            if change.kind is ChangeKind.COMPILES:
-                was = "" if change.after >= change.before else "no more: "
+            notes.append(Note(f"{change}{_in_tests(cases[change])}", depth=1, tone=tone))
+            if change.kind in _WITH_CAUSES:
+                was = "no more: " if 0 < change.after < change.before else ""
                 notes += [Note(f"{was}{text}", depth=2) for text in change.why]
         if more := len(every) - _MOST_CHANGES:
             notes += [Note(f"and {more} more of these", depth=1)] if more > 0 else []
     return notes
+
+
+def _in_tests(cases: Sequence[str]) -> str:
+    """Which tests a change is of; nothing for the one script of a run."""
+    first, *others = cases
+    if "::" not in first:
+        return ""
+    return f" (in {first} and {len(others)} more)" if others else f" (in {first})"
 
 
 # --- Ledgers with results -------------------------------------------------------------------------

@@ -340,7 +340,7 @@ def test_plain_data_has_all_of_it() -> None:
     assert found["totals"]["after"] == {"compiles": 1, "disk_hits": 0, "seconds": 0.1}
     assert [change["kind"] for change in found["program_changes"]] == ["operations"]
     assert [(growth["before"], growth["after"]) for growth in found["growths"]] == [(7, 9)]
-    assert (found["cases"], found["ledgers"]["after"]["changed"]) == ({}, [])
+    assert (found["cases"], list(found["ledgers"]["after"])) == ({}, ["where"])
 
 
 # --- Real programs --------------------------------------------------------------------------------

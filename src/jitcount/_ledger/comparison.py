@@ -264,8 +264,8 @@ class Comparison:
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "run.json"
     >>> log.save(path)
     >>> compared = jitcount.compare(path, path)
-    >>> compared.differences, compared.totals["run"].compiles
-    ([], 1)
+    >>> compared.differences, [totals.compiles for totals in compared.totals.values()]
+    ([], [1, 1])
     """
 
     where: Mapping[str, str]
@@ -335,8 +335,11 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """All of the comparison as plain data, as JSON has it."""
-        ledgers = {}
+        ledgers: dict[str, dict[str, Any]] = {}
         for number, (name, where) in enumerate(self.where.items()):
+            if not self.has_results:
+                ledgers[name] = {"where": where}
+                continue
             same, near, ratio = self.changes(number)
             ledgers[name] = {
                 "where": where,

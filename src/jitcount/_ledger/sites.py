@@ -60,8 +60,8 @@ def file_of(site: CallSite) -> str:
     """The file of a line as it is shown: the same wherever the project lies.
 
     >>> from jitcount._observe.call_site import CallSite
-    >>> file_of(CallSite("src/train.py:42 in main")), file_of(CallSite("In [3], line 1"))
-    ('src/train.py', 'In [3], line')
+    >>> file_of(CallSite("nets/train.py:42 in main")), file_of(CallSite("In [3], line 1"))
+    ('nets/train.py', 'In [3], line')
     """
     return _LINE.sub("", site).rstrip(" :")
 

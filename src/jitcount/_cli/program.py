@@ -46,13 +46,28 @@ class Ending:
         return not self.is_interrupt and self.code & 0xFF == 0 and abs(self.code) < 1 << 63
 
 
-def run(words: list[str], *, is_module: bool) -> Ending:
-    """Run a script, or a module, with its arguments; its error is shown, and not raised."""
+def _compiled(source: bytes, file: str) -> types.CodeType:
+    return compile(source, file, "exec", dont_inherit=True)
+
+
+def run(
+    words: list[str],
+    *,
+    is_module: bool,
+    compiled: Callable[[bytes, str], types.CodeType] = _compiled,
+) -> Ending:
+    """Run a script, or a module, with its arguments; its error is shown, and not raised.
+
+    Args:
+        words: the script's path, or the module's name, and its arguments.
+        is_module: whether it is a module, as by ``python -m``.
+        compiled: makes code of a script's source and its path.
+    """
     try:
         if is_module:
             _run_module(words)
         else:
-            _run_script(words)
+            _run_script(words, compiled)
     except BaseException as raised:  # noqa: BLE001 (whatever it is, the user sees it as under Python)
         error = raised
     else:
@@ -94,7 +109,7 @@ def _run_module(words: list[str]) -> None:
 _run_as_main: Callable[..., object] = vars(runpy)["_run_module_as_main"]
 
 
-def _run_script(words: list[str]) -> None:
+def _run_script(words: list[str], compiled: Callable[[bytes, str], types.CodeType]) -> None:
     sys.argv = words
     file = os.path.join(os.getcwd(), words[0])  # noqa: PTH109, PTH118 (nothing is resolved)
     if pkgutil.get_importer(file) is not None:  # a folder or an archive, with a `__main__.py`
@@ -110,7 +125,7 @@ def _run_script(words: list[str]) -> None:
     kind = importlib.machinery.SourcelessFileLoader
     if code is None:
         kind = importlib.machinery.SourceFileLoader  # type: ignore[assignment]
-        code = compile(text, file, "exec", dont_inherit=True)
+        code = compiled(text, file)
     names |= {"__loader__": kind("__main__", file), "__file__": file, "__cached__": None}
     try:
         exec(code, names)  # noqa: S102

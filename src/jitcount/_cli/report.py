@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+    from jitcount._cli.program import Ending
     from jitcount._cli.run import Options
     from jitcount._emulate.result import Emulation
     from jitcount._explain.compile import Compile
@@ -40,6 +41,9 @@ if TYPE_CHECKING:
     from jitcount._profile.loops import LoopPrograms
     from jitcount._show.parts import Part
     from jitcount._show.stderr import StderrWriter
+    from jitcount._try_calls.jitted_call import JittedCall
+    from jitcount._try_calls.processes import Program
+    from jitcount._try_calls.trying import Trial
     from jitcount._what_if import Scans
 
 
@@ -58,6 +62,8 @@ class RunReport:
         self._scans: Scans | None = None
         self._checker: Checker | None = None
         self._suspects: Suspects | None = None
+        self._trials: list[Trial] = []
+        self._calls: list[JittedCall] = []
 
     def begin(self) -> None:
         """Record from now on."""
@@ -126,6 +132,32 @@ class RunReport:
             raise
         except Exception as error:  # noqa: BLE001 (whatever it is)
             self._stderr.write(f"jitcount: --what-if could not measure: {one_line(error)}")
+
+    def try_calls(self, program: Program, ending: Ending) -> None:
+        """Run the program again with the calls jitted that are advised to be.
+
+        If that fails it costs a line, and no exit code.
+
+        Raises:
+            KeyboardInterrupt: it came meanwhile; what runs is ended.
+        """
+        from jitcount._explain.fixes import fixes
+        from jitcount._try_calls.advised import jitted_calls
+        from jitcount._try_calls.trying import try_calls
+
+        if ending.is_interrupt:
+            return
+        try:
+            self._calls = jitted_calls(fixes(self._log.compiles))
+            if self._calls:
+                try_calls(program, ending.code, self._calls, self._trials)
+        except KeyboardInterrupt:
+            self._stderr.write(
+                "jitcount: --what-if=calls was interrupted: not all calls were tried"
+            )
+            raise
+        except Exception as error:  # noqa: BLE001 (whatever it is)
+            self._stderr.write(f"jitcount: --what-if=calls could not try: {one_line(error)}")
 
     def finish(self) -> int:
         """Save and show what was recorded, and hold it to the limit; returns the exit code.
@@ -225,6 +257,10 @@ class RunReport:
             parts = profile_tables(compiles) if self._options.profile else loops_table(compiles)
             if parts:
                 yield parts
+        if self._options.what_if_calls:
+            from jitcount._try_calls.sentences import trial_parts
+
+            yield trial_parts(self._trials, len(self._calls) - len(self._trials))
         if self._checker is not None:
             from jitcount._show.check_table import check_table
 

@@ -26,6 +26,7 @@ from jitcount._text import one_line
 if TYPE_CHECKING:
     from jitcount._cli.program import Ending
     from jitcount._cli.report import RunReport
+    from jitcount._try_calls.processes import Program
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +49,7 @@ class Options:
     profile: bool = False
     profile_trace: Path | None = None
     what_if: bool = False
+    what_if_calls: bool = False
     check: bool = False
     redact: bool = False
 
@@ -57,8 +59,8 @@ def declare(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     parser.usage = (
         "jitcount run [--live] [--all] [--max N] [--ledger FILE] [--target T]... "
-        "[--fail-on-refusal] [--as-if T] [--profile] [--what-if] [--profile-trace FILE] "
-        "[--check] [--redact] (SCRIPT | -m MODULE) [ARGS]..."
+        "[--fail-on-refusal] [--as-if T] [--profile] [--what-if] [--what-if=calls] "
+        "[--profile-trace FILE] [--check] [--redact] (SCRIPT | -m MODULE) [ARGS]..."
     )
     add("--live", action="store_true", help="show each recompile as it happens")
     add("--all", action="store_true", help="show each compile in a row of its own")
@@ -79,6 +81,11 @@ def declare(parser: argparse.ArgumentParser) -> None:
     add(
         "--what-if", action="store_true",
         help="show unrolled loops, and measure what each would cost as jax.lax.scan",
+    )  # fmt: skip
+    add(
+        "--what-if=calls", action="store_true", dest="what_if_calls",
+        help="run the program again with calls jitted that are advised to be, and show what "
+        "came of it; what it writes or sends happens again each time",
     )  # fmt: skip
     add(
         "--check", action="store_true",
@@ -115,6 +122,8 @@ def options(asked: argparse.Namespace) -> Options:
         raise UsageError("--fail-on-refusal needs a --target that can refuse: --target tpu:v5e")
     if asked.check and asked.as_if:
         raise UsageError("--check compares what this machine's compiler made: not with --as-if")
+    if asked.what_if_calls and asked.as_if:
+        raise UsageError("--what-if=calls measures what this machine runs: not with --as-if")
     return typed(
         Options,
         asked,
@@ -166,6 +175,11 @@ class _Run:
         self._problem = ""
         self._process = os.getpid()
         self._started_at = 0.0
+        self._program: Program | None = None
+        if options.what_if_calls:  # before the program changes what it was started with
+            from jitcount._try_calls.processes import Program
+
+            self._program = Program(options.program, options.module)
 
     def to_the_end(self) -> Ending:
         """Run the program, record and report; returns what the process ends with."""
@@ -182,6 +196,8 @@ class _Run:
         try:
             if self._report is not None:
                 self._report.end(is_interrupt=ending.is_interrupt)
+                if self._program is not None:
+                    self._report.try_calls(self._program, ending)
         except KeyboardInterrupt:  # while compilers of targets were waited for
             ending = replace(ending, is_interrupt=True)
         code = self._finish()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import importlib
 import json
 import threading
 import time
@@ -47,7 +48,7 @@ class Measuring:
         self._values = (folder / "values.bin").open("wb")
         self._compiles = 0
         self._overhead_s = 0.0
-        self._began = time.perf_counter()
+        self._began = 0.0
         after_import_of_jax(self._count)
 
     def _count(self) -> None:
@@ -60,6 +61,7 @@ class Measuring:
                 self._compiles += 1
 
         events.register({"event_duration": on_end})
+        self._began = time.perf_counter()  # the import of JAX takes a different time each time
 
     # --- In place of a call -----------------------------------------------------------------------
 
@@ -110,14 +112,11 @@ class Measuring:
         call = self._calls[self._jitted or 0]
         options = {"static_argnames": call.static_argnames} if call.static_argnames else {}
         if call.wrapper == "nnx.jit":
-            from flax import nnx  # noqa: PLC0415 (it is the program's)
-
+            nnx = importlib.import_module("flax.nnx")  # the program's
             return nnx.jit(function, **options)
         if call.wrapper == "eqx.filter_jit":
-            import equinox  # noqa: PLC0415 (the same)
-
-            return equinox.filter_jit(function)
-        import jax  # noqa: PLC0415 (the same)
+            return importlib.import_module("equinox").filter_jit(function)
+        import jax  # noqa: PLC0415 (it is the program's)
 
         return jax.jit(function, **options)  # type: ignore[call-overload]
 
@@ -159,7 +158,7 @@ class Measuring:
 
     def write(self, code: int, error: BaseException | None) -> None:
         """Write all of it, with the exit code that the program ended with, and its error."""
-        seconds = time.perf_counter() - self._began - self._overhead_s
+        seconds = time.perf_counter() - (self._began or time.perf_counter()) - self._overhead_s
         self._values.close()
         found = {
             "code": code,
@@ -203,25 +202,22 @@ def _arrays_in(result: Any) -> Iterator[tuple[str, Any]]:
 
     for path, leaf in jax.tree_util.tree_leaves_with_path(_plain(result)):
         where, value = jax.tree_util.keystr(path), leaf
-        if isinstance(value, bool | int | float | complex):  # as a jit returns it
-            value = np.asarray(value, jax.dtypes.canonicalize_dtype(type(value)))
-        elif isinstance(value, jax.Array):
-            if jax.dtypes.issubdtype(value.dtype, jax.dtypes.prng_key):
+        if isinstance(value, jax.Array):
+            if jax.numpy.issubdtype(value.dtype, jax.dtypes.prng_key):
                 value = jax.random.key_data(value)
-            value = np.asarray(value) if value.is_fully_addressable else None
-        elif not isinstance(value, np.ndarray | np.generic):
-            continue
-        yield where, value if value is None else np.asarray(value)
+            yield where, np.asarray(value) if value.is_fully_addressable else None
+        elif isinstance(value, np.ndarray | np.generic):
+            yield where, np.asarray(value)
+        elif isinstance(value, bool | int | float | complex):  # as a jit returns it
+            yield where, np.asarray(value, jax.dtypes.canonicalize_dtype(type(value)))
 
 
 def _plain(result: Any) -> Any:
     """A result as a tree of arrays: flax.nnx has had objects that are none."""
-    if not type(result).__module__.startswith("flax.nnx"):
-        bases = {base.__module__ for base in type(result).__mro__}
-        if not any(module.startswith("flax.nnx") for module in bases):
-            return result
-    from flax import nnx  # noqa: PLC0415 (it is the program's)
-
+    bases = {base.__module__ for base in type(result).__mro__}
+    if not any(module.startswith("flax.nnx") for module in bases):
+        return result
+    nnx = importlib.import_module("flax.nnx")  # the program's
     return nnx.to_pure_dict(nnx.state(result)) if isinstance(result, nnx.Module) else result
 
 

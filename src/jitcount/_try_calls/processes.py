@@ -15,11 +15,11 @@ import subprocess
 import sys
 import time
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from jitcount._try_calls.jitted_call import JittedCall
 
@@ -47,7 +47,7 @@ class Again:
     """The error that it ended with, in a line."""
 
     seconds: float
-    """Seconds of the clock, of the whole program."""
+    """Seconds of the clock, of the whole program from its import of JAX on."""
 
     compiles: int
     calls: list[dict[str, Any]]
@@ -55,6 +55,15 @@ class Again:
 
     folder: Path
     """Where the values are that the calls returned."""
+
+
+def _stdin() -> tuple[int, int] | None:
+    try:
+        if not stat.S_ISREG(os.fstat(0).st_mode):
+            return None
+        return os.dup(0), os.lseek(0, 0, os.SEEK_CUR)
+    except OSError:  # it is closed
+        return None
 
 
 @dataclass(frozen=True)
@@ -69,7 +78,7 @@ class Program:
     directory: str = field(default_factory=os.getcwd)
     environment: dict[str, str] = field(default_factory=lambda: dict(os.environ))
     started_at: float = field(default_factory=time.monotonic)
-    stdin: tuple[int, int] | None = field(default_factory=lambda: _stdin())
+    stdin: tuple[int, int] | None = field(default_factory=_stdin)
     """If stdin is a file, a descriptor of it, and where the program begins to read."""
 
     def run(
@@ -154,15 +163,6 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 
 
 # --- What it reads and what it said ---------------------------------------------------------------
-
-
-def _stdin() -> tuple[int, int] | None:
-    try:
-        if not stat.S_ISREG(os.fstat(0).st_mode):
-            return None
-        return os.dup(0), os.lseek(0, 0, os.SEEK_CUR)
-    except OSError:  # it is closed
-        return None
 
 
 def _read_again(stdin: tuple[int, int] | None, folder: Path) -> IO[bytes]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import jax
+import ml_dtypes
 import numpy as np
 
 if TYPE_CHECKING:
@@ -80,7 +81,9 @@ def _difference(changed: list[Any], before_folder: Path, after_folder: Path) -> 
 
 
 def _size(relative: float) -> str:
-    return f"up to {relative:.2g} of their size" if np.isfinite(relative) else "some are not numbers"
+    if not np.isfinite(relative):
+        return "some are not numbers"
+    return f"up to {relative:.2g} of their size"
 
 
 def _values(leaf: Any, folder: Path) -> np.ndarray:
@@ -105,4 +108,4 @@ def _relative(one: np.ndarray, other: np.ndarray) -> float:
 def _tolerance(dtype: Any) -> float:
     if not jax.numpy.issubdtype(dtype, jax.numpy.inexact):
         return 0.0
-    return float(np.sqrt(float(jax.numpy.finfo(dtype).eps)))
+    return float(np.sqrt(float(ml_dtypes.finfo(dtype).eps)))

@@ -60,13 +60,8 @@ def nodes_of(tree: ast.AST, call: JittedCall) -> list[ast.Call]:
         and call.is_text(ast.unparse(node.func))
     ]
     # A call that spans lines is at the line where what is called ends.
-    for is_there in (
-        lambda node: node.func.end_lineno == call.line,
-        lambda node: node.lineno == call.line,
-    ):
-        if nearest := [node for node in same if is_there(node)]:
-            return nearest
-    return same
+    by_end = [node for node in same if node.func.end_lineno == call.line]
+    return by_end or [node for node in same if node.lineno == call.line] or same
 
 
 def _replaced(number: int, function: ast.expr) -> ast.Call:
@@ -128,11 +123,12 @@ class _Loader:
         create = getattr(self._loader, "create_module", None)
         return None if create is None else create(spec)
 
-    def get_code(self, name: str) -> CodeType | None:
+    def get_code(self, name: str) -> CodeType:
         """The module's code, also for ``-m``."""
-        source = self._loader.get_source(name)
-        if source is None:
-            return self._loader.get_code(name)  # type: ignore[no-any-return]
+        source: str | None = self._loader.get_source(name)
+        if source is None:  # there is only bytecode
+            code: CodeType = self._loader.get_code(name)
+            return code
         return self._rewriter.compiled(source, self._file)
 
     def exec_module(self, module: Any) -> None:

@@ -41,7 +41,7 @@ def sentence(trial: Trial) -> str:
     figures = whole
     if not trial.is_clear and trial.saves:
         of_call = arrow(before.call_s, after.call_s)
-        figures = f"the call {of_call} (the program {whole}: no more than chance)"
+        figures = f"the call {of_call}; the whole run {whole}, which may be chance"
     if trial.saves > 0:
         return f"tried: {where}: {compiles}, {figures}, {results}"
     how = "slower" if trial.saves else "no faster"

@@ -17,7 +17,7 @@ from jitcount._try_calls.processes import EndedOtherwiseError, timeout_for
 from jitcount._try_calls.results import Compared, compare
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from jitcount._try_calls.jitted_call import JittedCall
     from jitcount._try_calls.processes import Again, Program
@@ -36,7 +36,7 @@ class Figures:
 
     compiles: int
     seconds: float
-    """Seconds of the clock, of the whole program."""
+    """Seconds of the clock, of the whole program from its import of JAX on."""
 
     call_s: float
     """Seconds of that one call, all times that it was made."""
@@ -80,9 +80,7 @@ def _saved(before: float, after: float) -> int:
     return (before - after > margin) - (after - before > margin)
 
 
-def try_calls(
-    program: Program, code: int, calls: Sequence[JittedCall], found: list[Trial]
-) -> None:
+def try_calls(program: Program, code: int, calls: Sequence[JittedCall], found: list[Trial]) -> None:
     """Try the first calls, each by itself; each `Trial` is in `found` at once.
 
     Args:
@@ -145,9 +143,7 @@ class _Trying:
         results = compare(leaves, others, before.folder, after.folder)
         if not results.is_same:
             second = self._run_without(1)
-            again = compare(
-                leaves, second.calls[number]["leaves"], before.folder, second.folder
-            )
+            again = compare(leaves, second.calls[number]["leaves"], before.folder, second.folder)
             if not again.is_same:
                 results = Compared("its results differ from run to run", is_same=True)
         before_figures, figures = _figures(before, number), _figures(after, number)
@@ -163,12 +159,13 @@ class _Trying:
         while len(self._without) <= which:
             try:
                 again = self._run(None)
-                if again.code != self._code:
-                    how = f"ended with exit code {again.code}, not {self._code}"
-                    raise EndedOtherwiseError(f"{how}: {again.error}" if again.error else how)
             except EndedOtherwiseError as error:
                 self._problem = str(error)
                 raise
+            if again.code != self._code:
+                how = f"ended with exit code {again.code}, not {self._code}"
+                self._problem = f"{how}: {again.error}" if again.error else how
+                raise EndedOtherwiseError(self._problem)
             self._without.append(again)
         return self._without[which]
 

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
+import threading
 from pathlib import Path
 
 from jitcount._cli import program
@@ -20,6 +22,8 @@ def main() -> None:
     """Run the program to its end, write down what was measured, and end as the program does."""
     folder = Path(sys.argv[1])
     asked = json.loads((folder / "asked.json").read_text())
+    if sys.argv[2:]:
+        threading.Thread(target=_end_with, args=(int(sys.argv[2]),), daemon=True).start()
     calls = [
         JittedCall(**{**call, "static_argnames": tuple(call["static_argnames"])})
         for call in asked["calls"]
@@ -37,3 +41,9 @@ def main() -> None:
     if os.getpid() == process:  # and no fork of the program
         measuring.write(ending.code, error)
     sys.exit(program.leave(ending))
+
+
+def _end_with(other: int) -> None:
+    """End this process, and what it has started, when the one that started it is gone."""
+    os.read(other, 1)  # nobody writes: it returns at the end
+    os.killpg(0, signal.SIGKILL)

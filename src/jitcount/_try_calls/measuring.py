@@ -223,7 +223,7 @@ def _plain(result: Any) -> Any:
 
 # --- Errors ---------------------------------------------------------------------------------------
 
-_LONGEST_ERROR = 120
+_LONGEST_ERROR = 200
 
 
 def described(error: BaseException, call: JittedCall | None = None) -> str:

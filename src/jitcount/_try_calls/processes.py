@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass, field
 from typing import IO, TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from jitcount._try_calls.jitted_call import JittedCall
@@ -116,17 +116,19 @@ class Program:
         flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined] # noqa: SLF001
         command = [self.executable, *flags, "-c", f"{_WITHOUT_DIRECTORY}; {_CHILD}", str(folder)]
         with contextlib.ExitStack() as files:
+            alive = files.enter_context(_sign_of_life())
             stdin = files.enter_context(_read_again(self.stdin, folder))
             stdout, stderr = (
                 files.enter_context((folder / name).open("wb")) for name in ("stdout", "stderr")
             )
             process = subprocess.Popen(  # noqa: S603 (the program that the user has run)
-                command,
+                [*command, *map(str, alive)],
                 cwd=self.directory,
                 env=self._environment(),
                 stdin=stdin,
                 stdout=stdout,
                 stderr=stderr,
+                pass_fds=alive,
                 start_new_session=True,  # Ctrl-C is for this process, which ends that one
             )
             try:
@@ -141,6 +143,20 @@ class Program:
         """The program's own, without what counts compiles, or lets a later run compile less."""
         kept = {name: value for name, value in self.environment.items() if name != "JITCOUNT"}
         return kept | {"JAX_ENABLE_COMPILATION_CACHE": "0"}
+
+
+@contextlib.contextmanager
+def _sign_of_life() -> Iterator[tuple[int, ...]]:
+    """A descriptor for the other process, which is at its end when this process is gone."""
+    if sys.platform == "win32":
+        yield ()
+        return
+    read, write = os.pipe()
+    try:
+        yield (read,)
+    finally:
+        os.close(read)
+        os.close(write)
 
 
 def timeout_for(first_run_s: float) -> float:

@@ -9,7 +9,7 @@ from tests.helpers import python
 
 # What a Compile has as fields: plain records, which import nothing else.
 RECORDS = {"jitcount._profile.result", "jitcount._targets.result"}
-RARE = r"jitcount\.(_what_if|(_emulate|_profile|_targets)\..+)"
+RARE = r"jitcount\.(_what_if|(_emulate|_profile|_targets|_try_calls)\..+)"
 
 PROGRAM = """
 import jax, numpy as np

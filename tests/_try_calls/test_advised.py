@@ -68,5 +68,5 @@ def test_what_cannot_be_jitted_or_is_another_fix_or_in_no_file_is_left_out() -> 
 def test_a_jit_that_there_is_not() -> None:
     with pytest.raises(ValueError, match=r"'pmap' is no jit; there are jax.jit, nnx.jit, eqx"):
         JittedCall(SITE.file, 1, "f", "pmap")
-    with pytest.raises(ValueError, match="eqx.filter_jit takes no static_argnames"):
+    with pytest.raises(ValueError, match=r"eqx.filter_jit takes no static_argnames"):
         JittedCall(SITE.file, 1, "f", "eqx.filter_jit", ("n",))

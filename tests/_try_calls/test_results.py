@@ -41,10 +41,18 @@ def compared(tmp_path: Path, before: list[Any], after: list[Any]) -> tuple[str, 
     ("other", "text", "is_same"),
     [
         (ONE.copy(), "same bits", True),
-        (np.nextafter(ONE, np.float32(2)), "the results differ by up to 1.2e-07 of their size", True),
+        (
+            np.nextafter(ONE, np.float32(2)),
+            "the results differ by up to 1.2e-07 of their size",
+            True,
+        ),
         (ONE * np.float32(1.01), "another result ['w']: up to 0.01 of their size", False),
         (np.where(ONE > 0.5, np.nan, ONE), "another result ['w']: some are not numbers", False),
-        (ONE.astype(np.float16), "another type of result ['w']: float32[100] → float16[100]", False),
+        (
+            ONE.astype(np.float16),
+            "another type of result ['w']: float32[100] → float16[100]",
+            False,
+        ),
         (ONE[:9], "another type of result ['w']: float32[100] → float32[9]", False),
     ],
 )

@@ -40,8 +40,10 @@ def tried(
         ),
         (
             tried((699, 15), (4.1, 4.3), (3.0, 3.2)),
-            f"tried: {WHERE}: 699 → 15 compiles and no faster (4.1 → 4.3 s): "
-            "keep the call as it is",
+            (
+                f"tried: {WHERE}: 699 → 15 compiles and no faster (4.1 → 4.3 s): "
+                "keep the call as it is"
+            ),
         ),
         (
             tried((699, 15), (4.1, 6.3), (3.0, 5.2)),
@@ -49,18 +51,24 @@ def tried(
         ),
         (
             tried((118, 15), (600, 598), (3.0, 0.5)),
-            f"tried: {WHERE}: 118 → 15 compiles, the call 3 s → 500 ms; "
-            "the whole run 600 → 598 s, which may be chance, same bits",
+            (
+                f"tried: {WHERE}: 118 → 15 compiles, the call 3 s → 500 ms; "
+                "the whole run 600 → 598 s, which may be chance, same bits"
+            ),
         ),
         (
             tried((118, 15), (8.4, 3.1), (5.9, 0.6), OTHER),
-            f"tried: {WHERE}: 118 → 15 compiles, but another result ['w']: "
-            "up to 0.3 of their size: keep the call as it is",
+            (
+                f"tried: {WHERE}: 118 → 15 compiles, but another result ['w']: "
+                "up to 0.3 of their size: keep the call as it is"
+            ),
         ),
         (
             Trial(CALL, failed="cannot be jitted: TracerBoolConversionError at model.py:31"),
-            f"tried: {WHERE}: cannot be jitted: TracerBoolConversionError at model.py:31: "
-            "keep the call as it is",
+            (
+                f"tried: {WHERE}: cannot be jitted: TracerBoolConversionError at model.py:31: "
+                "keep the call as it is"
+            ),
         ),
         (
             Trial(CALL, not_tried="run again, the program took longer than 60 s"),

@@ -7,7 +7,7 @@ import os
 import re
 import signal
 import zipfile
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -16,6 +16,9 @@ from jitcount._try_calls.processes import Program
 from jitcount._try_calls.sentences import sentence
 from jitcount._try_calls.trying import Trial, try_calls
 from tests.helpers import has_ended, jitcount, running, wait_until
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 START = """
 import sys, os
@@ -28,10 +31,9 @@ def net(x):
 """
 CALLED = f"{START}\nfound = net(np.ones(7, np.float32))\n"
 LINE = len(CALLED.splitlines())
-FIGURES = r"[\d.]+ ?[mµ]?s? → [\d.]+ [mµ]?s"
 
 
-def tried(
+def tried(  # noqa: PLR0913 (each is given by its name)
     folder: Path,
     text: str,
     *,
@@ -107,29 +109,37 @@ LEAKS = f"{START}\nkept = []\ndef leak(x):\n    kept.append(x + 1)\n    return x
             f"{LEAKS}leak(jnp.ones(3))\nprint(kept[0] + 1)\n",
             0,
             "leak",
-            "tried: jax.jit(leak)(...) at here: the program ends with exit code 1, not 0: "
-            "UnexpectedTracerError at main.py:15: keep the call as it is",
+            (
+                "tried: jax.jit(leak)(...) at here: the program ends with exit code 1, not 0: "
+                "UnexpectedTracerError at main.py:15: keep the call as it is"
+            ),
         ),
         (
             f"{LEAKS}leak(jnp.ones(int(input())))\n",
             0,
             "leak",
-            "not tried: jax.jit(leak)(...) at here: run again, the program ended with exit code 1, "
-            "not 0: EOFError: EOF when reading a line at main.py:14",
+            (
+                "not tried: jax.jit(leak)(...) at here: run again, the program ended with exit code 1, "
+                "not 0: EOFError: EOF when reading a line at main.py:14"
+            ),
         ),
         (
             f"{LEAKS}net(jnp.ones(3))\nleak(3)\nos._exit(4)\n",
             4,
             "net",
-            "not tried: jax.jit(net)(...) at here: run again, the program was left with exit "
-            "code 4",
+            (
+                "not tried: jax.jit(net)(...) at here: run again, the program was left with exit "
+                "code 4"
+            ),
         ),
         (
             f"{LEAKS}net(jnp.ones(3))\nos.kill(os.getpid(), 9)\n",
             0,
             "net",
-            "not tried: jax.jit(net)(...) at here: run again, the program was ended by "
-            "SIGKILL (Killed)",
+            (
+                "not tried: jax.jit(net)(...) at here: run again, the program was ended by "
+                "SIGKILL (Killed)"
+            ),
         ),
         (
             f"{LEAKS}print('done')\nif False: leak(3)\n",
@@ -141,8 +151,10 @@ LEAKS = f"{START}\nkept = []\ndef leak(x):\n    kept.append(x + 1)\n    return x
             f"{LEAKS}net(jnp.ones(3))\nsys.exit('no more data')\n",
             0,
             "net",
-            "not tried: jax.jit(net)(...) at here: run again, the program ended with exit "
-            "code 1, not 0: no more data",
+            (
+                "not tried: jax.jit(net)(...) at here: run again, the program ended with exit "
+                "code 1, not 0: no more data"
+            ),
         ),
     ],
 )

@@ -56,6 +56,11 @@ class _Parser(argparse.ArgumentParser):
     """Refuses in one line, whatever the words that it names hold."""
 
     def error(self, message: str) -> NoReturn:
+        ignored = re.fullmatch(r"argument (\S+): ignored explicit argument '(.*)'", message)
+        if ignored:  # of an option that takes none, or only certain ones
+            message = (
+                f"no option is called {'='.join(ignored.groups())}; {self.prog} --help lists them"
+            )
         super().error(encode_safely(escape_control_chars(message), encoding_of(sys.stderr)))
 
 

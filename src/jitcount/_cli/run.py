@@ -84,8 +84,8 @@ def declare(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     add(
         "--what-if=calls", action="store_true", dest="what_if_calls",
-        help="run the program again with calls jitted that are advised to be, and show what "
-        "came of it; what it writes or sends happens again each time",
+        help="try advice to jit a call: runs the program again, several times; "
+        "what it writes or sends happens again each time",
     )  # fmt: skip
     add(
         "--check", action="store_true",

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 MOST_CALLS = 3
 """So many calls are tried, the first ones."""
 
-# A run takes longer or shorter by chance: what differs by less is made twice, and the least counts.
+# A run takes longer or shorter by chance; what differs by less says nothing.
 _PART = 0.1
 _LEAST_S = 0.2
 
@@ -90,7 +90,10 @@ def try_calls(program: Program, code: int, calls: Sequence[JittedCall], found: l
         found: what came of them; Ctrl-C does not take it away.
     """
     trying = _Trying(program, code, calls[:MOST_CALLS])
-    with contextlib.closing(trying), progress("trying calls under a jit", len(calls)) as on_tried:
+    with (
+        contextlib.closing(trying),
+        progress("trying calls under a jit", len(trying.calls)) as on_tried,
+    ):
         for number, call in enumerate(trying.calls):
             found.append(trying.trial(number))
             on_tried(str(call))
@@ -122,38 +125,36 @@ class _Trying:
         if before.calls[number]["count"] == 0:
             return Trial(call, not_tried="run again, the program did not come to it")
         try:
-            trial = self._compared(number, before, self._run(number))
-            if not trial.failed and not trial.is_clear:
-                trial = self._compared(number, before, self._run(number), so_far=trial)
+            return self._tried(number, before)
         except EndedOtherwiseError as error:
             return Trial(call, failed=f"the program {error}")
-        return trial
 
-    def _compared(
-        self, number: int, before: Again, after: Again, so_far: Trial | None = None
-    ) -> Trial:
-        call = self.calls[number]
+    def _tried(self, number: int, before: Again) -> Trial:
+        """Compare two runs without the jit with one with it, or two where it seems no faster.
+
+        One run with it is enough only where it is faster than the better one without: what a busy
+        machine adds is then on its side.
+        """
+        call, after = self.calls[number], self._run(number)
         failed = after.calls[number]["failed"]
         if failed and not before.calls[number]["failed"]:
             return Trial(call, failed=f"cannot be jitted: {failed}")
         if after.code != before.code:
             how = f"the program ends with exit code {after.code}, not {before.code}"
             return Trial(call, failed=f"{how}: {after.error}" if after.error else how)
-        leaves, others = (each.calls[number]["leaves"] for each in (before, after))
-        results = compare(leaves, others, before.folder, after.folder)
-        if not results.is_same:
-            second = self._run_without(1)
-            again = compare(leaves, second.calls[number]["leaves"], before.folder, second.folder)
-            if not again.is_same:
-                results = Compared("its results differ from run to run", is_same=True)
-        before_figures, figures = _figures(before, number), _figures(after, number)
-        if so_far is not None and so_far.after is not None:
-            before_figures = _least(before_figures, _figures(self._run_without(1), number))
-            figures = _least(figures, so_far.after)
-        return Trial(call, before_figures, figures, results)
+        second = self._run_without(1)
+        results = _compared(number, before, after)
+        if not results.is_same and not _compared(number, before, second).is_same:
+            results = Compared("its results differ from run to run", is_same=True)
+        best = _least(_figures(before, number), _figures(second, number))
+        trial = Trial(call, best, _figures(after, number), results)
+        if results.is_same and not (trial.is_clear and trial.saves > 0):
+            figures = _least(_figures(after, number), _figures(self._run(number), number))
+            trial = Trial(call, best, figures, results)
+        return trial
 
     def _run_without(self, which: int) -> Again:
-        """A run without a jit: the first, or a second one."""
+        """A run without a jit: the first, or the second one; all calls share them."""
         if self._problem:
             raise EndedOtherwiseError(self._problem)
         while len(self._without) <= which:
@@ -172,6 +173,11 @@ class _Trying:
     def _run(self, jitted: int | None) -> Again:
         folder = Path(tempfile.mkdtemp(dir=self._folder.name))
         return self._program.run(self.calls, jitted, folder=folder, timeout_s=self._timeout_s)
+
+
+def _compared(number: int, one: Again, other: Again) -> Compared:
+    leaves, others = (each.calls[number]["leaves"] for each in (one, other))
+    return compare(leaves, others, one.folder, other.folder)
 
 
 def _figures(again: Again, number: int) -> Figures:

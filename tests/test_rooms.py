@@ -160,6 +160,8 @@ EXCEPTIONS = {
     ("_observe/arguments.py", ".static_argnums"): "a field of our own UserCall",
     ("_observe/callers.py", ".f_locals"): "the frames of users' functions and of their libraries",
     ("_observe/wrappers.py", ".static_argnums"): "a field of our own JitCall",
+    ("_try_calls/jitted_call.py", ".static_argnames"): "a field of our own JittedCall",
+    ("_try_calls/measuring.py", ".static_argnames"): "the same",
     ("_observe/wrappers.py", ".f_locals"): "other libraries' frames, each known by its name",
 }
 

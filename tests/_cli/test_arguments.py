@@ -68,6 +68,10 @@ def test_what_needs_no_program_imports_no_jax(words: str, code: int) -> None:
         ),
         ("targets tpu", "jitcount targets: error: one argument too many: tpu"),
         (
+            "run --what-if=all x.py",
+            "jitcount run: error: no option is called --what-if=all; jitcount run --help lists them",
+        ),
+        (
             "run --max -1 x.py",
             "jitcount run: error: argument --max: '-1' is not a count of 0 or more",
         ),

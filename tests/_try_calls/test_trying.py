@@ -119,8 +119,8 @@ LEAKS = f"{START}\nkept = []\ndef leak(x):\n    kept.append(x + 1)\n    return x
             0,
             "leak",
             (
-                "not tried: jax.jit(leak)(...) at here: run again, the program ended with exit code 1, "
-                "not 0: EOFError: EOF when reading a line at main.py:14"
+                "not tried: jax.jit(leak)(...) at here: run again, the program ended with exit "
+                "code 1, not 0: EOFError: EOF when reading a line at main.py:14"
             ),
         ),
         (
@@ -161,7 +161,11 @@ LEAKS = f"{START}\nkept = []\ndef leak(x):\n    kept.append(x + 1)\n    return x
 def test_a_program_that_does_not_run_again_as_it_did(
     tmp_path: Path, text: str, code: int, calls: str, said: str
 ) -> None:
-    at = next(i for i, line in enumerate(text.splitlines(), 1) if line.startswith(f"{calls}("))
+    at = next(
+        i
+        for i, line in enumerate(text.splitlines(), 1)
+        if f"{calls}(" in line and "def" not in line
+    )
     assert sentence(tried(tmp_path, text, code=code, calls=calls, line=at)) == said
 
 
@@ -238,7 +242,7 @@ class Model:
     def apply(self, x): return jnp.tanh(x * self.scale) + 1 - self.scale
 models = [Model(1.5), Model(2.5)]
 for i in range(6):
-    y = models[i % 2].apply(jnp.full(3, i))
+    y = models[i % 2].apply(np.full(3, i, np.float32))
 """
 
 
@@ -247,14 +251,14 @@ def test_a_call_in_a_loop_is_jitted_once_for_each_function(tmp_path: Path) -> No
     trial = tried(tmp_path, LOOP, calls="models[i % 2].apply", line=len(LOOP.splitlines()))
     assert trial.before is not None
     assert trial.after is not None
-    assert trial.after.compiles == 1 + 2  # jnp.full, and two models
+    assert trial.after.compiles == 2  # models
     assert trial.results is not None
     assert trial.results.is_same
 
 
 @pytest.mark.thorough
 def test_results_that_differ_from_run_to_run_are_not_blamed_on_the_jit(tmp_path: Path) -> None:
-    trial = tried(tmp_path, CALLED.replace("np.ones(7", "np.full(7, os.getpid()"))
+    trial = tried(tmp_path, CALLED.replace('"n": 3', '"n": jnp.float32(os.getpid())'))
     assert trial.results is not None
     assert trial.results.text == "its results differ from run to run"
 
@@ -282,7 +286,7 @@ def test_the_report_ends_with_what_came_of_it(tmp_path: Path) -> None:
     *_, heading, line = done.stderr.splitlines()
     assert heading == "Calls under a jit"
     where = r"jax\.jit\(lib\.net\)\(\.\.\.\) at main\.py:2 in <module>"
-    assert re.match(rf"  tried: {where}: \d+ → \d compiles", line), line
+    assert re.match(rf"  tried: {where}: \d+ → \d compiles?, ", line), line
     assert len((tmp_path / "runs").read_text()) >= 3
 
 

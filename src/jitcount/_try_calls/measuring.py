@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from jitcount._after_jax import after_import_of_jax
+from jitcount._jax.origin import is_module_of_jax
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -233,7 +234,7 @@ def described(error: BaseException, call: JittedCall | None = None) -> str:
     """
     kind = type(error)
     text = kind.__name__
-    if kind.__module__.partition(".")[0] not in {"jax", "jaxlib"} or "Tracer" not in text:
+    if not is_module_of_jax(kind.__module__) or "Tracer" not in text:
         first = str(error).strip().partition("\n")[0].removesuffix(".")
         shown = first if len(first) <= _LONGEST_ERROR else f"{first[: _LONGEST_ERROR - 1]}…"
         text = f"{text}: {shown}" if shown else text

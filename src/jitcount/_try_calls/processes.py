@@ -57,6 +57,13 @@ class Again:
     """Where the values are that the calls returned."""
 
 
+def _directory() -> str | None:
+    try:
+        return os.getcwd()  # noqa: PTH109 (as Python does)
+    except OSError:  # it is gone
+        return None
+
+
 def _stdin() -> tuple[int, int] | None:
     try:
         if not stat.S_ISREG(os.fstat(0).st_mode):
@@ -75,7 +82,7 @@ class Program:
 
     is_module: bool
     executable: str = field(default_factory=lambda: sys.executable)
-    directory: str = field(default_factory=os.getcwd)
+    directory: str | None = field(default_factory=_directory)
     environment: dict[str, str] = field(default_factory=lambda: dict(os.environ))
     started_at: float = field(default_factory=time.monotonic)
     stdin: tuple[int, int] | None = field(default_factory=_stdin)

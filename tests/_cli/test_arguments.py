@@ -68,8 +68,12 @@ def test_what_needs_no_program_imports_no_jax(words: str, code: int) -> None:
         ),
         ("targets tpu", "jitcount targets: error: one argument too many: tpu"),
         (
-            "run --what-if=all x.py",
-            "jitcount run: error: no option is called --what-if=all; jitcount run --help lists them",
+            "run --live=1 x.py",
+            "jitcount run: error: no option is called --live=1; jitcount run --help lists them",
+        ),
+        (
+            "run --what-if=x x.py",
+            "jitcount run: error: no option is called --what-if=x; jitcount run --help lists them",
         ),
         (
             "run --max -1 x.py",

@@ -39,7 +39,7 @@ def sentence(trial: Trial) -> str:
         return f"tried: {where}: {compiles}, but {results}: {_KEEP}"
     whole = arrow(before.seconds, after.seconds)
     figures = whole
-    if not trial.is_clear and trial.saves:
+    if trial.saves and not trial.whole_saves:
         of_call = arrow(before.call_s, after.call_s)
         figures = f"the call {of_call}; the whole run {whole}, which may be chance"
     if trial.saves > 0:

@@ -57,21 +57,23 @@ class Trial:
     """What went wrong under the jit: then there are no figures."""
 
     @property
-    def is_clear(self) -> bool:
-        """Whether the seconds of the whole program decide: more than by chance, and by the call."""
+    def whole_saves(self) -> int:
+        """1 where the whole program is faster with the jit, -1 where it is slower, 0 by chance.
+
+        A program that is faster by more than its call is so by chance. One that is slower though
+        its call is faster is not: what the call compiled served others, which now compile it.
+        """
         if self.before is None or self.after is None:
-            return False
-        whole = _saved(self.before.seconds, self.after.seconds)
-        return whole * (self.before.call_s - self.after.call_s) > 0
+            return 0
+        saved = _saved(self.before.seconds, self.after.seconds)
+        return 0 if saved > 0 and self.before.call_s <= self.after.call_s else saved
 
     @property
     def saves(self) -> int:
-        """1 where it is faster with the jit, -1 where it is slower, and 0 where that is chance."""
+        """1 where it is faster with the jit, the call at least; -1 where slower, 0 by chance."""
         if self.before is None or self.after is None:
             return 0
-        if self.is_clear:
-            return _saved(self.before.seconds, self.after.seconds)
-        return _saved(self.before.call_s, self.after.call_s)
+        return self.whole_saves or _saved(self.before.call_s, self.after.call_s)
 
 
 def _saved(before: float, after: float) -> int:
@@ -148,7 +150,7 @@ class _Trying:
             results = Compared("its results differ from run to run", is_same=True)
         best = _least(_figures(before, number), _figures(second, number))
         trial = Trial(call, best, _figures(after, number), results)
-        if results.is_same and not (trial.is_clear and trial.saves > 0):
+        if results.is_same and trial.whole_saves <= 0:
             figures = _least(_figures(after, number), _figures(self._run(number), number))
             trial = Trial(call, best, figures, results)
         return trial

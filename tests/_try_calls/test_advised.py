@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import msgspec
 import pytest
 
@@ -50,6 +52,18 @@ def test_advice_is_read_back(jitted: str, wrapper: str, static: tuple[str, ...])
     (call,) = jitted_calls([fix(Caller(site=INNER, calls="jnp.sin"), advised)])
     assert call == JittedCall(SITE.file, 35, "model.init", wrapper, static, str(SITE))
     assert str(call) == jitted
+
+
+def test_of_several_calls_at_a_line_the_costliest_is_tried() -> None:
+    key = Caller(site=SITE, calls="jax.random.key", jitted="jax.jit(jax.random.key)(...)")
+    init = Caller(site=SITE, calls="model.init", jitted="jax.jit(model.init)(...)")
+    costs = {key: 0.4, init: 0.3}
+    compiles = [
+        msgspec.structs.replace(STEP_COMPILED, callers=(caller,), compile_s=cost)
+        for caller, cost in [*costs.items(), (init, 0.2)]
+    ]
+    several = dataclasses.replace(fix(), compiles=tuple(compiles))
+    assert [call.calls for call in jitted_calls([several])] == ["model.init"]
 
 
 def test_what_cannot_be_jitted_or_is_another_fix_or_in_no_file_is_left_out() -> None:

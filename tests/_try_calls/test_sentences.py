@@ -32,28 +32,34 @@ def tried(
     [
         (
             tried((118, 15), (8.4, 3.1), (5.9, 0.6)),
-            f"tried: {WHERE}: 118 → 15 compiles, 8.4 → 3.1 s, same bits",
+            f"tried: {WHERE}: 118 → 15 compiles, 8.4 → 3.1 s (the call 5.9 s → 600 ms), same bits",
         ),
         (
             tried((118, 1), (8.4, 3.1), (5.9, 0.6), ROUNDED),
-            f"tried: {WHERE}: 118 → 1 compile, 8.4 → 3.1 s, {ROUNDED.text}",
+            (
+                f"tried: {WHERE}: 118 → 1 compile, 8.4 → 3.1 s (the call 5.9 s → 600 ms), "
+                f"{ROUNDED.text}"
+            ),
         ),
         (
             tried((699, 15), (4.1, 4.3), (3.0, 3.2)),
             (
-                f"tried: {WHERE}: 699 → 15 compiles and no faster (4.1 → 4.3 s): "
-                "keep the call as it is"
+                f"tried: {WHERE}: 699 → 15 compiles and no faster, 4.1 → 4.3 s "
+                "(the call 3 → 3.2 s): keep the call as it is"
             ),
         ),
         (
             tried((699, 15), (4.1, 6.3), (3.0, 5.2)),
-            f"tried: {WHERE}: 699 → 15 compiles and slower (4.1 → 6.3 s): keep the call as it is",
+            (
+                f"tried: {WHERE}: 699 → 15 compiles and slower, 4.1 → 6.3 s (the call 3 → 5.2 s): "
+                "keep the call as it is"
+            ),
         ),
         (
             tried((118, 15), (600, 598), (3.0, 0.5)),
             (
-                f"tried: {WHERE}: 118 → 15 compiles, the call 3 s → 500 ms; "
-                "the whole run 600 → 598 s, which may be chance, same bits"
+                f"tried: {WHERE}: 118 → 15 compiles, the call 3 s → 500 ms "
+                "(the whole run 600 → 598 s, no more than chance), same bits"
             ),
         ),
         (
@@ -87,6 +93,7 @@ def test_a_trial_in_words(trial: Trial, said: str) -> None:
         ((3.1, 8.4), (0.6, 5.9), -1, -1),
         ((5.1, 8.9), (3.2, 2.9), -1, -1),  # others compile what the call had compiled for them
         ((8.4, 3.1), (0.6, 0.7), 0, 0),  # the call does not account for it
+        ((22.1, 17.6), (0.3, 0.2), 0, 0),
         ((8.4, 8.0), (5.9, 5.7), 0, 0),
         ((0.5, 0.35), (0.4, 0.25), 0, 0),
         ((600, 603), (3.0, 0.5), 1, 0),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from jitcount._explain.fix import OUTSIDE_JIT
@@ -22,11 +23,16 @@ def jitted_calls(fixes: Sequence[Fix]) -> list[JittedCall]:
 
 
 def _call_of(fix: Fix) -> JittedCall | None:
-    """The call at the line of a fix; None where it is not known, or cannot be jitted."""
-    callers = (caller for compiled in fix.compiles for caller in compiled.callers)
-    return next(
-        (_read(each) for each in callers if each.site == fix.call_site and each.jitted), None
-    )
+    """The call at the line of a fix; None where it is not known, or cannot be jitted.
+
+    A line may have several, as ``model.init(jax.random.key(0), x)``: the costliest is meant.
+    """
+    costs: defaultdict[Caller, float] = defaultdict(float)
+    for compiled in fix.compiles:
+        for caller in compiled.callers:
+            if caller.site == fix.call_site and caller.jitted:
+                costs[caller] += compiled.total_s
+    return _read(max(costs, key=costs.__getitem__)) if costs else None
 
 
 def _read(caller: Caller) -> JittedCall | None:

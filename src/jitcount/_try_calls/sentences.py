@@ -37,15 +37,15 @@ def sentence(trial: Trial) -> str:
     results = trial.results.text
     if not trial.results.is_same:
         return f"tried: {where}: {compiles}, but {results}: {_KEEP}"
-    whole = arrow(before.seconds, after.seconds)
-    figures = whole
+    whole, of_call = arrow(before.seconds, after.seconds), arrow(before.call_s, after.call_s)
     if trial.saves and not trial.whole_saves:
-        of_call = arrow(before.call_s, after.call_s)
-        figures = f"the call {of_call}; the whole run {whole}, which may be chance"
+        figures = f"the call {of_call} (the whole run {whole}, no more than chance)"
+    else:
+        figures = f"{whole} (the call {of_call})"
     if trial.saves > 0:
         return f"tried: {where}: {compiles}, {figures}, {results}"
     how = "slower" if trial.saves else "no faster"
-    return f"tried: {where}: {compiles} and {how} ({figures}): {_KEEP}"
+    return f"tried: {where}: {compiles} and {how}, {figures}: {_KEEP}"
 
 
 def arrow(before: float, after: float) -> str:

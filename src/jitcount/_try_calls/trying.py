@@ -57,23 +57,28 @@ class Trial:
     """What went wrong under the jit: then there are no figures."""
 
     @property
+    def call_saves(self) -> int:
+        """1 where the call is faster with the jit, -1 where it is slower, 0 by chance."""
+        if self.before is None or self.after is None:
+            return 0
+        return _saved(self.before.call_s, self.after.call_s)
+
+    @property
     def whole_saves(self) -> int:
         """1 where the whole program is faster with the jit, -1 where it is slower, 0 by chance.
 
-        A program that is faster by more than its call is so by chance. One that is slower though
+        A program that is faster though its call is not is so by chance. One that is slower though
         its call is faster is not: what the call compiled served others, which now compile it.
         """
         if self.before is None or self.after is None:
             return 0
         saved = _saved(self.before.seconds, self.after.seconds)
-        return 0 if saved > 0 and self.before.call_s <= self.after.call_s else saved
+        return 0 if saved > 0 and self.call_saves <= 0 else saved
 
     @property
     def saves(self) -> int:
         """1 where it is faster with the jit, the call at least; -1 where slower, 0 by chance."""
-        if self.before is None or self.after is None:
-            return 0
-        return self.whole_saves or _saved(self.before.call_s, self.after.call_s)
+        return self.whole_saves or self.call_saves
 
 
 def _saved(before: float, after: float) -> int:

@@ -40,8 +40,9 @@ def _read(caller: Caller) -> JittedCall | None:
     if not caller.site.file:
         return None
     wrapper, _, rest = caller.jitted.partition("(")
+    file, line, site = caller.site.file, caller.site.line, str(caller.site)
+    if rest.startswith("lambda"):
+        return JittedCall(file, line, caller.calls, wrapper, site=site, in_lambda=caller.jitted)
     _, is_static, names = rest.rpartition(", static_argnames=")
     static = ast.literal_eval(names.removesuffix(")(...)")) if is_static else ()
-    return JittedCall(
-        caller.site.file, caller.site.line, caller.calls, wrapper, static, str(caller.site)
-    )
+    return JittedCall(file, line, caller.calls, wrapper, static, site)

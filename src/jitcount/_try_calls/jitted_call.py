@@ -29,6 +29,9 @@ class JittedCall:
     site: str = ""
     """The line, as people read it: ``"train.py:35 in main"``."""
 
+    in_lambda: str = ""
+    """The whole call, where what is jitted is a lambda of the arrays alone."""
+
     def __post_init__(self) -> None:
         if self.wrapper not in WRAPPERS:
             raise ValueError(f"{self.wrapper!r} is no jit; there are {', '.join(WRAPPERS)}")
@@ -36,6 +39,8 @@ class JittedCall:
             raise ValueError("eqx.filter_jit takes no static_argnames")
 
     def __str__(self) -> str:
+        if self.in_lambda:
+            return self.in_lambda
         named = f", static_argnames={self.static_argnames!r}" if self.static_argnames else ""
         return f"{self.wrapper}({self.calls}{named})(...)"
 

@@ -12,6 +12,7 @@ import importlib
 import json
 import threading
 import time
+import types
 from collections import OrderedDict
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -111,15 +112,11 @@ class Measuring:
 
     def _new_jitted(self, function: Any) -> Any:
         call = self._calls[self._jitted or 0]
+        jit = _jit(call.wrapper)
+        if call.in_lambda:
+            return functools.partial(_call_in_lambda, jit, function)
         options = {"static_argnames": call.static_argnames} if call.static_argnames else {}
-        if call.wrapper == "nnx.jit":
-            nnx = importlib.import_module("flax.nnx")  # the program's
-            return nnx.jit(function, **options)
-        if call.wrapper == "eqx.filter_jit":
-            return importlib.import_module("equinox").filter_jit(function)
-        import jax  # noqa: PLC0415 (it is the program's)
-
-        return jax.jit(function, **options)  # type: ignore[call-overload]
+        return jit(function, **options)
 
     # --- What is written down ---------------------------------------------------------------------
 
@@ -181,6 +178,42 @@ class _OfOneCall:
         self.kept = 0
         self.leaves: list[tuple[int, str, str, tuple[int, ...], str, int | None]] = []
         """Which call, path, dtype, shape, hash, and where the bytes are, if they are."""
+
+
+def _jit(wrapper: str) -> Any:
+    """The jit of that name, of the program's own libraries."""
+    if wrapper == "nnx.jit":
+        return importlib.import_module("flax.nnx").jit
+    if wrapper == "eqx.filter_jit":
+        return importlib.import_module("equinox").filter_jit
+    import jax  # noqa: PLC0415 (the same)
+
+    return jax.jit
+
+
+def _call_in_lambda(jit: Any, function: Any, /, *args: Any, **kwargs: Any) -> Any:
+    """Call a function under a new jit of its arrays; what else it is given stays inside.
+
+    Like the lambda that it stands for, it is made anew at each call.
+    """
+    from jitcount._observe.callers import ARRAY, EQUINOX, NNX, kind_of  # noqa: PLC0415 (needs JAX)
+
+    traced = {ARRAY, EQUINOX, NNX}
+    values = [*args, *kwargs.values()]
+    places = [place for place, value in enumerate(values) if kind_of(value) in traced]
+    receiver = getattr(function, "__self__", None)
+    held = [each for each in (function, receiver) if kind_of(each) == NNX][:1]
+
+    def inside(held: Any, arrays: Any) -> Any:
+        called, given = function, list(values)
+        if held:
+            is_method = kind_of(function) != NNX
+            called = types.MethodType(function.__func__, held[0]) if is_method else held[0]
+        for place, array in zip(places, arrays, strict=True):
+            given[place] = array
+        return called(*given[: len(args)], **dict(zip(kwargs, given[len(args) :], strict=True)))
+
+    return jit(inside)(held, [values[place] for place in places])
 
 
 def _has_tracer(values: Any) -> bool:

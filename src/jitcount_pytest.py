@@ -99,7 +99,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_load_initial_conftests(
     early_config: pytest.Config, parser: pytest.Parser, args: list[str]
 ) -> None:
-    """Read the file in ``--compiles test_b.py`` as a file: N is given as ``--compiles=N``."""
+    """Begin to count before conftest files are read, if the run shows or saves compiles.
+
+    The file in ``--compiles test_b.py`` is read as a file: N is given as ``--compiles=N``.
+    """
     options = args[: args.index("--")] if "--" in args else args
     bare = [place for place, word in enumerate(options) if word == "--compiles"]
     for place in bare:
@@ -107,6 +110,9 @@ def pytest_load_initial_conftests(
     if bare:  # the paths by which pytest looks for conftest files were read before this
         known = parser.parse_known_args(args, namespace=copy.copy(early_config.option))
         early_config.known_args_namespace.file_or_dir = known.file_or_dir
+    given = early_config.known_args_namespace
+    if given.jitcount_show not in {None, "0"} or given.jitcount_ledger:
+        _count_outside_calls(early_config)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -129,6 +135,8 @@ def pytest_configure(config: pytest.Config) -> None:
         from jitcount._pytest.github import Github  # noqa: PLC0415
 
         config.pluginmanager.register(Github(config), "jitcount-github")
+    if config.getoption("jitcount_show") or config.getoption("jitcount_ledger"):
+        _count_outside_calls(config)  # if a conftest file has loaded this plugin
     options = ("show", "ledger", "budget", "update", "review", "targets", "fail_on_refusal")
     wanted = any(config.getoption(f"jitcount_{name}") for name in options)
     wanted = wanted or bool(config.getini("compile_budget"))
@@ -140,6 +148,14 @@ def pytest_configure(config: pytest.Config) -> None:
         from jitcount._pytest.miscompiles import Miscompiles  # noqa: PLC0415
 
         config.pluginmanager.register(Miscompiles(config), "jitcount-miscompiles")
+
+
+def _count_outside_calls(config: pytest.Config) -> None:
+    """Count what is compiled outside of tests' calls, if that is not so already."""
+    from jitcount._pytest.outside_calls import NAME, OutsideCalls  # noqa: PLC0415
+
+    if not config.pluginmanager.has_plugin(NAME):
+        config.pluginmanager.register(OutsideCalls(config), NAME)
 
 
 def _shown(config: pytest.Config) -> int:

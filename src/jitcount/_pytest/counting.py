@@ -91,6 +91,9 @@ def _begin_to_count(item: pytest.Item, counting: contextlib.ExitStack) -> None:
     if run is not None and run.budget.holds_operations:  # a failure names their line
         counting.enter_context(registry.profiling())
     counting.enter_context(registry.listening(listener))
+    outside = item.config.pluginmanager.get_plugin("jitcount-outside-calls")
+    if outside is not None:
+        counting.enter_context(outside.paused())
     if targets := item.config.getoption("jitcount_targets"):
         from jitcount._record.record import record  # noqa: PLC0415 (the same)
 

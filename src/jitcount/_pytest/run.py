@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterable
     from pathlib import Path
 
+    from jitcount._pytest.outside_calls import OutsideCalls
     from jitcount._show.parts import Part
 
 
@@ -70,6 +71,10 @@ class Run:
         """By test, whether all of its phases passed; for one that is run again, the last time."""
         self._where: Environment | None = None
         self._are_cleared = False
+        self._workers = 0
+        self._outside: OutsideCalls | None = config.pluginmanager.get_plugin(
+            "jitcount-outside-calls"
+        )
 
     def _require_usable(self, ledger: Path, budget: str) -> None:
         """Refuse a ledger that would replace a file of others, or the budget of the same run."""
@@ -84,6 +89,11 @@ class Run:
     ) -> Generator[None, Any, Any]:
         """Keep what a test compiled; in another process, its report brings it here as text."""
         report = yield
+        if call.when == "setup":
+            if getpid() == self._process:
+                self._begin_test(report.nodeid)
+            else:
+                report.jitcount_begins = True
         if call.when == "call":
             is_isolated = self._config.pluginmanager.has_plugin("jitcount-isolation")
             sent = _Sent(compiles_of(item), self.budget.measure(log_of(item)), is_isolated)
@@ -97,16 +107,29 @@ class Run:
         """Gather what the tests compiled, whichever worker ran them."""
         so_far = report.when == "setup" or self._passed.get(report.nodeid, False)
         self._passed[report.nodeid] = so_far and report.passed
-        if not self._is_worker and (sent := getattr(report, "jitcount", None)) is not None:
+        if self._is_worker:
+            return
+        if getattr(report, "jitcount_begins", False):
+            self._begin_test(report.nodeid)
+        if (sent := getattr(report, "jitcount", None)) is not None:
             self._keep(report.nodeid, decode(sent.encode(), _Sent))
+
+    def _begin_test(self, test: str) -> None:
+        """Keep apart what a test has compiled that is run again: the last time counts."""
+        if self._outside is not None:
+            self._outside.add_rerun(self._found.pop(test, ()))
 
     def _keep(self, test: str, sent: _Sent) -> None:
         self._found[test] = sent.compiles
         self.budget.add(test, sent.measured)
         self._are_cleared |= sent.is_isolated
 
+    @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, exitstatus: int) -> None:
-        """Write the files that were asked for; a worker sends where its tests ran."""
+        """Write the files that were asked for, once the last fixture has been torn down.
+
+        A worker sends where its tests ran.
+        """
         if self._is_worker:
             if self._ledger and jax_is_imported():
                 sent = encode(environment()).decode()
@@ -124,6 +147,7 @@ class Run:
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
         """Take what a worker of pytest-xdist has sent: JAX is as its tests have set it up."""
+        self._workers += 1
         sent = getattr(node, "workeroutput", {}).get("jitcount_environment")
         if sent and self._where is None:
             self._where = decode(sent.encode(), Environment)
@@ -132,16 +156,18 @@ class Run:
         from jitcount._ledger.ledger import CaseEntry, Ledger, write_ledger  # noqa: PLC0415
 
         where = self._where or environment()
-        cases = {test: CaseEntry(compiles=found) for test, found in self._found.items()}
+        outside = {} if self._outside is None else self._outside.compiles
+        every = {**self._found, **outside}
+        cases = {entry: CaseEntry(compiles=found) for entry, found in every.items()}
         write_ledger(path, Ledger(environment=where, cases=cases))
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        """Show the costliest compiles, and what a budget no longer needs."""
+        """Show what to fix, what compiles most, and what a budget no longer needs."""
         if self._is_worker:
             return
         if parts := self.parts():
             colour = bool(terminalreporter.hasmarkup)
-            _show(terminalreporter, "compiles", parts, dense=True, colour=colour)
+            _show(terminalreporter, "compiles", parts, colour=colour)
         if self._config.getoption("jitcount_targets"):
             from jitcount._show.target_table import targets_summary  # noqa: PLC0415
 
@@ -153,21 +179,29 @@ class Run:
                 _show(terminalreporter, title, map(Note, lines))
 
     def parts(self) -> list[Part]:
-        """The costliest compiles, and what was compiled again; empty if it was not asked for."""
+        """What to fix, and what compiles most, over the whole suite; empty if not asked for."""
         most = self._config.getoption("jitcount_show")
         if not most:
             return []
-        from jitcount._pytest.tables import costliest, duplicate_compiles  # noqa: PLC0415
+        from jitcount._pytest.outside_calls import COLLECTING  # noqa: PLC0415
+        from jitcount._pytest.tables import Suite, duplicate_compiles, suite_report  # noqa: PLC0415
 
-        every = [compiled for found in self._found.values() for compiled in found]
-        again = duplicate_compiles(every, are_cleared=self._are_cleared)
-        return [*costliest(self._found, most), *again]
+        assert self._outside is not None  # noqa: S101 (it is there for this option)
+        suite = Suite(
+            tests=self._found,
+            outside=self._outside.compiles,
+            run_s=self._outside.run_s,
+            workers=self._workers,
+            collecting=self._outside.processes(COLLECTING),
+        )
+        again = duplicate_compiles(suite.compiles, are_cleared=self._are_cleared)
+        return [*suite_report(suite, most), *again]
 
 
 def _show(
-    reporter: Any, title: str, parts: Iterable[Part], *, dense: bool = False, colour: bool = False
+    reporter: Any, title: str, parts: Iterable[Part], *, colour: bool = False
 ) -> None:
     from jitcount._show.terminal import render  # noqa: PLC0415
 
     reporter.section(title)
-    reporter.write_line(render(parts, dense=dense, colour=colour))
+    reporter.write_line(render(parts, colour=colour))

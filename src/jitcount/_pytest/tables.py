@@ -1,27 +1,38 @@
-"""What ``--compiles`` shows at the end of a run: the costliest compiles, and those made twice."""
+"""What ``--compiles`` shows at the end of a run: what to fix, what compiles most, what came twice."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jitcount._explain.summary import sentences
+from jitcount._explain.fixes import IMPORTS, OUTSIDE_JIT, fixes
+from jitcount._pytest.outside_calls import COLLECTING, fixture_of
 from jitcount._show.parts import (
+    Count,
     Heading,
     Note,
     Part,
+    Row,
     Seconds,
     Table,
-    Toned,
+    Tone,
     figures,
     long_words,
+    toned,
     words,
 )
-from jitcount._show.text import plural, seconds, tone_of_causes
+from jitcount._show.text import plural, seconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from jitcount._explain.compile import Compile
+    from jitcount._explain.fix import Fix
+    from jitcount._observe.call_site import CallSite
+
+_MOST_CHANGES = 4
+_MOST_TESTS = 3
 
 # JAX's own limit: what is compiled faster is not cached, unless a setting says otherwise.
 _CACHED_FROM_S = 1.0
@@ -29,24 +40,223 @@ _CACHED_FROM_S = 1.0
 _SETTINGS = "JAX_COMPILATION_CACHE_DIR=FOLDER JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0"
 
 
-def costliest(found: Mapping[str, Sequence[Compile]], most: int) -> list[Part]:
-    """A headline with the totals of all tests, then the costliest compiles."""
-    every = [(test, compiled) for test, compiles in found.items() for compiled in compiles]
-    made = sum(not compiled.from_disk for _, compiled in every)
-    total = seconds(sum(compiled.total_s for _, compiled in every))
+@dataclass(frozen=True, kw_only=True)
+class Suite:
+    """All that a run has compiled."""
+
+    tests: Mapping[str, Sequence[Compile]]
+    """By test, what was compiled in its call."""
+
+    outside: Mapping[str, Sequence[Compile]]
+    """By place, what was compiled outside of these."""
+
+    run_s: float
+    """How many seconds the run took."""
+
+    workers: int = 0
+    """How many workers of pytest-xdist ran tests; 0 without it."""
+
+    collecting: int = 1
+    """How many processes have compiled something while they collected."""
+
+    @property
+    def compiles(self) -> list[Compile]:
+        """All of it."""
+        every = (*self.tests.values(), *self.outside.values())
+        return [compiled for found in every for compiled in found]
+
+
+def suite_report(suite: Suite, most: int) -> list[Part]:
+    """What a run has compiled: a sentence, what to fix, then where it was compiled.
+
+    Args:
+        suite: what was compiled.
+        most: how many fixes, tests and fixtures are shown.
+    """
+    return [
+        Heading(_headline(suite)),
+        *_fixes(suite, most),
+        *_expensive_tests(suite, most),
+        *_places(suite, most),
+    ]
+
+
+def _headline(suite: Suite) -> str:
+    every = suite.compiles
+    with_some = sum(bool(_made(found)) for found in suite.tests.values())
+    tests = f"{with_some} of {plural(len(suite.tests), 'test')} compile{_s(with_some)}"
+    if not every:
+        return f"nothing was compiled in {plural(len(suite.tests), 'test')}"
+    made = len(_made(every))
+    also = f" and {plural(len(every) - made, 'disk hit')}" if made < len(every) else ""
+    took = f"{plural(made, 'compile')}{also} took {seconds(_seconds(every))}"
+    run = seconds(suite.run_s)
+    of = f"of the run's {run}"
+    if suite.workers:
+        of = f"in {plural(suite.workers, 'worker')}, and the run {run}"
+    return f"{took} {of}; {tests}"
+
+
+# --- What to fix ----------------------------------------------------------------------------------
+
+
+def _fixes(suite: Suite, most: int) -> list[Part]:
+    """What to fix, by what it saves over the whole suite, with the tests that it happens in."""
+    found = fixes(suite.compiles)
+    if not found:
+        return []
+    where = {
+        compiled: name
+        for places in (suite.tests, suite.outside)
+        for name, compiles in places.items()
+        for compiled in compiles
+    }
+    parts: list[Part] = [Heading("What to fix, by what it saves over the whole suite")]
+    for number, fix in enumerate(found[:most], 1):
+        parts += _fix_notes(number, fix, where)
+    if rest := found[most:]:
+        fewer = seconds(sum(fix.seconds for fix in rest))
+        parts.append(Note(f"and {len(rest)} more, {fewer} together", depth=1))
+    return parts
+
+
+def _fix_notes(number: int, fix: Fix, where: Mapping[Compile, str]) -> list[Note]:
+    cost = f"{plural(fix.count, 'recompile')}, "
+    if fix.code in {OUTSIDE_JIT, IMPORTS}:
+        cost = ""
+    cost += f"up to {seconds(fix.seconds)}" if fix.is_at_most else seconds(fix.seconds)
+    changes = list(fix.changes[:_MOST_CHANGES])
+    if (more := len(fix.changes) - _MOST_CHANGES) > 0:
+        changes.append(f"and {plural(more, 'other change')}")
+    tests: dict[str, list[Compile]] = {}
+    for compiled in fix.compiles:
+        tests.setdefault(where.get(compiled, ""), []).append(compiled)
+    first = f"{number}. {fix.what} at {fix.call_site} [{fix.code}]: {cost}"
+    below = [*changes, f"→ {fix.advice}", _in_tests(tests, fix.call_site)]
+    return [Note(first, depth=1), *(Note(text, depth=2) for text in below if text)]
+
+
+def _in_tests(found: Mapping[str, Sequence[Compile]], call_site: CallSite) -> str:
+    """The tests and fixtures that something happens in, the most expensive first."""
+    costs = [
+        (_seconds(compiles), _short(test, cases, call_site))
+        for test, cases, compiles in _by_function(found)
+    ]
+    costs.sort(key=lambda cost: -cost[0])
+    shown = [f"{name} ({seconds(cost)})" for cost, name in costs[:_MOST_TESTS] if name]
+    if (more := len(costs) - _MOST_TESTS) > 0:
+        shown.append(f"and {more} more")
+    return ", ".join(shown)
+
+
+def _by_function(
+    found: Mapping[str, Sequence[Compile]],
+) -> list[tuple[str, int, list[Compile]]]:
+    """Tests, the cases of a parametrized one together: its name, how many cases, the compiles."""
+    groups: dict[str, dict[str, Sequence[Compile]]] = {}
+    for test, compiles in found.items():
+        groups.setdefault(test.partition("[")[0], {})[test] = compiles
+    return [
+        (
+            next(iter(cases)) if len(cases) == 1 else name,
+            len(cases),
+            [compiled for compiles in cases.values() for compiled in compiles],
+        )
+        for name, cases in groups.items()
+    ]
+
+
+def _short(test: str, cases: int, call_site: CallSite) -> str:
+    """A test without its file, where the line is in the same file; how many cases it has."""
+    file, _, name = test.partition("::")
+    if name and Path(call_site.file).as_posix().endswith(f"/{file}"):
+        test = f"in {name}"
+    elif not test.startswith(("in ", "while ")):  # what is outside of tests is a phrase by itself
+        test = f"in {test}"
+    return f"{test} ×{cases}" if cases > 1 else test
+
+
+# --- Where it was compiled ------------------------------------------------------------------------
+
+
+def _expensive_tests(suite: Suite, most: int) -> list[Part]:
+    """The tests that compile most, and the line that most of it comes from."""
+    every = [
+        (_seconds(compiles), test, cases, compiles)
+        for test, cases, compiles in _by_function(suite.tests)
+        if compiles
+    ]
+    every.sort(key=lambda test: -test[0])
+    if not every:
+        return []
     rows = [
         (
-            Seconds(compiled.total_s),
-            compiled.function,
-            Toned("; ".join(sentences(compiled.causes)), tone_of_causes(compiled)),
-            test,
+            Seconds(cost),
+            Count(len(_made(compiles))),
+            f"{test} ×{cases}" if cases > 1 else test,
+            _most_at(compiles),
         )
-        for test, compiled in sorted(every, key=lambda pair: -pair[1].total_s)[:most]
+        for cost, test, cases, compiles in every[:most]
     ]
-    return [
-        Heading(f"{plural(made, 'compile')} in {plural(len(found), 'test')}, {total}"),
-        Table(figures("time") + words("function") + long_words("cause", "test"), rows),
-    ]
+    left_out = ""
+    if rest := every[most:]:
+        left_out = f"… and {len(rest)} cheaper ones, {seconds(sum(cost for cost, *_ in rest))}"
+        left_out += " together"
+    columns = figures("time", "compiles") + words("test") + long_words("most of it at")
+    return [Heading("The most expensive tests"), Table(columns, rows, left_out)]
+
+
+def _most_at(compiles: Sequence[Compile]) -> str:
+    lines: dict[str, float] = {}
+    for compiled in compiles:
+        lines[compiled.call_site] = lines.get(compiled.call_site, 0) + compiled.total_s
+    line = max(lines, key=lambda line: lines[line])
+    return line if len(lines) == 1 else f"{line} ({seconds(lines[line])})"
+
+
+def _places(suite: Suite, most: int) -> list[Part]:
+    """How much was compiled in tests, while collecting, in fixtures; their sum is JAX's own."""
+    if not suite.outside:
+        return []
+    outside = dict(suite.outside)
+    fixtures = {
+        name: outside.pop(place) for place in suite.outside if (name := fixture_of(place))
+    }
+    in_tests = [compiled for found in suite.tests.values() for compiled in found]
+    rows = [_row(f"in {plural(len(suite.tests), 'test')}", in_tests)]
+    if (collected := outside.pop(COLLECTING, None)) is not None:
+        processes = f", in {suite.collecting} processes" if suite.collecting > 1 else ""
+        rows.append(_row(f"{COLLECTING}{processes}", collected))
+    if fixtures:
+        rows.append(_row("in fixtures", [each for found in fixtures.values() for each in found]))
+        ranked = sorted(fixtures.items(), key=lambda fixture: -_seconds(fixture[1]))
+        rows += [_row(f"  {name}", found) for name, found in ranked[:most]]
+        if rest := ranked[most:]:
+            every = [compiled for _, found in rest for compiled in found]
+            rows.append(_row(f"  {len(rest)} more", every))
+    rows += [_row(place, found) for place, found in outside.items()]
+    rows.append(toned(_row("all that JAX compiled", suite.compiles), Tone.STRONG))
+    return [Table(words("where") + figures("compiles", "time"), rows)]
+
+
+def _row(where: str, compiles: Sequence[Compile]) -> Row:
+    return where, Count(len(_made(compiles))), Seconds(_seconds(compiles))
+
+
+def _made(compiles: Sequence[Compile]) -> list[Compile]:
+    return [compiled for compiled in compiles if not compiled.from_disk]
+
+
+def _seconds(compiles: Sequence[Compile]) -> float:
+    return sum(compiled.total_s for compiled in compiles)
+
+
+def _s(number: int) -> str:
+    """The end of a verb."""
+    return "s" if number == 1 else ""
+
+
+# --- What was compiled again ----------------------------------------------------------------------
 
 
 def duplicate_compiles(compiles: Iterable[Compile], *, are_cleared: bool = False) -> list[Part]:

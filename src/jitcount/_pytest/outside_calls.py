@@ -1,0 +1,233 @@
+"""Counts what a run compiles outside of its tests' calls: while it collects, and in fixtures.
+
+Together with what is counted in the tests' calls, that is all that JAX compiles in a run. It begins
+before the first conftest file is read, and waits for JAX as the rest of the plugin does.
+
+pytest-xdist's workers each collect, and each counts what it compiles. What a worker or a fork has
+found travels with the reports of its tests; what is compiled after the last one, at a worker's end.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections import deque
+from os import getpid  # at once: a test may put another one in its place
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+
+from jitcount._after_jax import after_import_of_jax, forget
+from jitcount._explain.compile import Compile
+from jitcount._ledger.files import decode, encode
+from jitcount._record.log import CompileLog
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator, Sequence
+
+    from jitcount._observe.in_flight import InFlightCompile
+
+NAME = "jitcount-outside-calls"
+"""The plugin's name, by which others find it; it is registered if a run shows or saves compiles."""
+
+COLLECTING = "while collecting"
+"""Where a compile is that comes before the first test: conftest files, modules, parameters."""
+
+HOOKS = "in hooks"
+"""Where a compile is that comes between tests, in a hook of a conftest file or a plugin."""
+
+RERUN = "in tests, before a rerun"
+"""Where a compile is that a test made when it was not run for the last time."""
+
+_IN_FIXTURE = "in fixture "
+
+_SENT = "jitcount_outside_calls"
+
+# What pytest makes of setup_module, setUpClass and the like.
+_MADE_BY_PYTEST = re.compile(r"_(?:xunit|unittest)_(\w+?)_fixture_.*")
+
+
+class _Found(msgspec.Struct, frozen=True):
+    """What one process has compiled at one place."""
+
+    process: int
+    place: str
+    compiles: tuple[Compile, ...]
+
+
+def fixture_of(place: str) -> str:
+    """The name and scope of a fixture, if it is one where a compile was: ``"rng (session)"``.
+
+    >>> fixture_of("in fixture rng (session)"), fixture_of(COLLECTING)
+    ('rng (session)', '')
+    """
+    return place.removeprefix(_IN_FIXTURE) if place.startswith(_IN_FIXTURE) else ""
+
+
+def _place_of(fixture: pytest.FixtureDef[Any]) -> str:
+    made = _MADE_BY_PYTEST.fullmatch(fixture.argname)
+    return f"{_IN_FIXTURE}{made[1] if made else fixture.argname} ({fixture.scope})"
+
+
+class OutsideCalls:
+    """Listens from the first conftest file on until the run ends; in each worker."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._redacts = _redacts(config)
+        self._is_worker = hasattr(config, "workerinput")
+        self._owner = self._process = getpid()
+        self._began_at = perf_counter()
+        self._place = COLLECTING
+        self._fixtures: list[pytest.FixtureDef[Any]] = []
+        """Those that are being set up or torn down, the innermost last."""
+
+        self._paused = 0
+        self._new: deque[tuple[int, str, CompileLog]] = deque()
+        """The process and the place of each compile that was not yet taken: a fork inherits them."""
+
+        self._taken: list[_Found] = []
+        self._listening = contextlib.ExitStack()
+        self._waiting = self._begin  # one object: a bound method is a new one each time
+        after_import_of_jax(self._waiting)
+        config.add_cleanup(self._end)  # also where options are wrong, and nothing is configured
+
+    def _begin(self) -> None:
+        from jitcount._registry import registry  # noqa: PLC0415 (it needs JAX)
+
+        self._listening.enter_context(registry.listening(self._on_compiled))
+
+    def _end(self) -> None:
+        forget(self._waiting)
+        self._listening.close()
+
+    # --- What is compiled -------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        """Leave out what is compiled in this block: it is counted elsewhere."""
+        self._paused += 1
+        try:
+            yield
+        finally:
+            self._paused -= 1
+
+    def _on_compiled(self, seen: InFlightCompile) -> None:
+        if self._paused:
+            return
+        place = _place_of(self._fixtures[-1]) if self._fixtures else self._place
+        log = CompileLog(redact=self._redacts)
+        log.add(seen)
+        self._new.append((getpid(), place, log))
+
+    @property
+    def compiles(self) -> dict[str, tuple[Compile, ...]]:
+        """By place, what was compiled in all processes so far."""
+        self._take()
+        places: dict[str, list[Compile]] = {}
+        for found in self._taken:
+            places.setdefault(found.place, []).extend(found.compiles)
+        return {place: tuple(compiles) for place, compiles in places.items()}
+
+    def processes(self, place: str) -> int:
+        """How many processes have compiled something at a place."""
+        return len({found.process for found in self._taken if found.place == place})
+
+    @property
+    def run_s(self) -> float:
+        """Seconds since the run began."""
+        return perf_counter() - self._began_at
+
+    def add_rerun(self, compiles: Sequence[Compile]) -> None:
+        """Take what a test has compiled that is now run again."""
+        if compiles:
+            self._taken.append(_Found(self._process, RERUN, tuple(compiles)))
+
+    def _take(self) -> None:
+        """Take what this process has compiled since the last time."""
+        if getpid() != self._process:  # a fork: it has nothing to do with what was taken before
+            self._process = getpid()
+            self._taken = []
+        places: dict[str, list[Compile]] = {}
+        while self._new:
+            process, place, log = self._new.popleft()
+            if process == self._process:
+                places.setdefault(place, []).extend(log.compiles)
+        self._taken += [
+            _Found(self._process, place, tuple(found)) for place, found in places.items()
+        ]
+
+    # --- Where that is ----------------------------------------------------------------------------
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self) -> None:
+        """Everything is collected: what is compiled now outside of tests and fixtures is a hook's."""
+        self._place = HOOKS
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_fixture_setup(
+        self, fixturedef: pytest.FixtureDef[Any]
+    ) -> Generator[None, object, object]:
+        """Know which fixture is being set up, and later, torn down."""
+        self._fixtures.append(fixturedef)
+        try:
+            return (yield)
+        finally:
+            self._fixtures.remove(fixturedef)
+            # Finalizers are called in reverse: this one before the fixture's own.
+            fixturedef.addfinalizer(lambda: self._fixtures.append(fixturedef))
+
+    def pytest_fixture_post_finalizer(self, fixturedef: pytest.FixtureDef[Any]) -> None:
+        """A fixture is torn down."""
+        if fixturedef in self._fixtures:
+            self._fixtures.remove(fixturedef)
+
+    # --- From process to process ------------------------------------------------------------------
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(self) -> Generator[None, Any, Any]:
+        """Let a report bring what a fork of this process has compiled."""
+        report = yield
+        if getpid() != self._owner:
+            self._send(vars(report))
+        return report
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        """Take what a report brings, and what this process has compiled; a worker sends it on."""
+        self._receive(vars(report))
+        if self._is_worker:
+            self._send(vars(report))
+        else:
+            self._take()
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Send what a worker has compiled since its last report: now all fixtures have ended."""
+        if self._is_worker:
+            self._send(session.config.workeroutput)  # type: ignore[attr-defined]
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        """Take what a worker has sent; one that crashed has sent nothing."""
+        self._receive(getattr(node, "workeroutput", None) or {})
+
+    def _send(self, values: dict[str, Any]) -> None:
+        self._take()
+        if self._taken:
+            values[_SENT] = encode(self._taken).decode()
+            self._taken = []
+
+    def _receive(self, values: dict[str, Any]) -> None:
+        if sent := values.pop(_SENT, ""):
+            self._taken += decode(sent.encode(), list[_Found])
+
+
+def _redacts(config: pytest.Config) -> bool:
+    """Whether the user's values are left out; asked before all options are read."""
+    try:
+        is_so = bool(config.getini("compile_redact"))
+    except (ValueError, pytest.UsageError):  # the run is about to end for it
+        is_so = True
+    return is_so or bool(config.known_args_namespace.jitcount_redact)

@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from keyword import iskeyword
 from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 import rich.cells  # noqa: F401 (what measures tables: not while a test has changed how to import)
 
-from jitcount._explain.causes.cause import Kind
-from jitcount._explain.summary import in_a_line, is_first, sentences_of_many
+from jitcount._explain.summary import advice_of, in_a_line, is_first, sentences_of_many
 from jitcount._pytest import github
 from jitcount._pytest.counting import REFUSED, Refused, compiles_of, log_of
+from jitcount._pytest.github import title_of
 from jitcount._show.log_table import log_table
 from jitcount._show.parts import Count, Heading, Note, Part, Table, figures, words
 from jitcount._show.profile_table import loop_sentence
@@ -24,10 +25,14 @@ from jitcount._show.text import plural
 from jitcount._targets.result import refusal
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from jitcount._explain.compile import Compile
     from jitcount._ledger.budget import Counts
+    from jitcount._observe.call_site import CallSite
+
+# More sentences about one line nobody reads.
+_MOST_SENTENCES = 4
 
 
 # --- The markers ----------------------------------------------------------------------------------
@@ -51,18 +56,37 @@ def check_markers(item: pytest.Item) -> None:
         expected = _expected_counts(marker)
         if log.counts() != expected:
             rule = f"{item.name} must compile exactly what its marker names"
-            fail(item, rule, expected, log.compiles)
+            fail(item, rule, expected, log.compiles, accept=_to_accept(log.counts()))
     for marker in item.iter_markers("max_compiles"):
         limit = _limit(marker)
         if log.count() > limit:
             rule = f"{item.name} may compile {limit} at most, and compiled {log.count()}"
             last = _made(log.compiles)[-1]
             what = f"{plural(log.count(), 'compile')}, at most {limit}: {last.function}"
-            fail(item, rule, None, log.compiles, what=f"{what}, {in_a_line(last.causes)}")
+            what = f"{what}, {in_a_line(last.causes)}"
+            accept = _to_write(f"max_compiles({log.count()})")
+            fail(item, rule, None, log.compiles, accept=accept, what=what)
     if item.get_closest_marker("no_compiles") and log.count():
         rule = f"{item.name} must compile nothing, and compiled {log.count()}"
         advice = "call it once in a fixture, before the test"
-        fail(item, rule, {}, log.compiles, for_first_calls=advice)
+        accept = _to_write(f"max_compiles({log.count()})", "no_compiles")
+        fail(item, rule, {}, log.compiles, accept=accept, for_first_calls=advice)
+
+
+def _to_accept(found: Counts) -> str:
+    """How to accept these counts, where a marker names others."""
+    if not found:
+        return _to_write("no_compiles")
+    if all(name.isidentifier() and not iskeyword(name) for name in found):
+        shown = ", ".join(f"{name}={count}" for name, count in found.items())
+    else:
+        shown = f"**{dict(found)}"
+    return _to_write(f"compiles({shown})")
+
+
+def _to_write(marker: str, instead_of: str = "") -> str:
+    instead = f" instead of {instead_of}" if instead_of else ""
+    return f"to accept it, write @pytest.mark.{marker}{instead}"
 
 
 def _expected_counts(marker: pytest.Mark) -> Counts:
@@ -118,6 +142,7 @@ def fail(  # noqa: PLR0913 (keywords, each of its own)
     expected: Counts | None,
     compiles: Sequence[Compile],
     *,
+    accept: str = "",
     what: str = "",
     for_first_calls: str = "",
 ) -> NoReturn:
@@ -128,6 +153,7 @@ def fail(  # noqa: PLR0913 (keywords, each of its own)
         rule: what it was held to.
         expected: how often each function may be compiled; without it, no compile is expected.
         compiles: what was compiled.
+        accept: what to do if that is as it should be.
         what: all of it in one line, where that does not follow from what is expected.
         for_first_calls: what to do about a first call. Its own advice is that there is nothing to
             fix, which is no help in a failure.
@@ -141,14 +167,36 @@ def fail(  # noqa: PLR0913 (keywords, each of its own)
         ]
         parts.append(Table(words("function") + figures("expected", "found"), rows))
     beyond = _surplus(expected or {}, compiles)
-    for compiled in beyond:
-        parts.append(Note(f"{compiled.call} at {compiled.call_site}"))
-        for cause in compiled.causes:
-            parts.append(Note(f"because: {cause.brief()}", depth=1))
-            advice = for_first_calls if cause.kind is Kind.FIRST_CALL else cause.advice
-            if advice:
-                parts.append(Note(f"→ {advice}", depth=1))
+    parts += _reasons(beyond, for_first_calls)
+    if accept:
+        parts.append(Note(f"→ {accept}"))
     _fail(item, Refused(what or _difference(expected or {}, compiles), beyond), parts)
+
+
+def _reasons(beyond: Sequence[Compile], for_first_calls: str) -> Iterator[Note]:
+    """What was compiled, why, and what to do: what came at one line for one reason, once."""
+    groups: dict[tuple[str, CallSite, tuple[str, ...]], list[Compile]] = {}
+    for compiled in beyond:
+        to_do = [for_first_calls] if is_first(compiled) else advice_of(compiled.causes)
+        # An operation outside of jit is compiled by itself: together they are one call of it.
+        name = "" if compiled.eager and is_first(compiled) else compiled.function
+        key = name, compiled.call_site, tuple(filter(None, to_do))
+        groups.setdefault(key, []).append(compiled)
+    for (_, call_site, advice), group in groups.items():
+        yield Note(f"{title_of(group)} at {call_site}")
+        for sentence in _why_all(group):
+            yield Note(f"because: {sentence}", depth=1)
+        for text in advice:
+            yield Note(f"→ {text}", depth=1)
+
+
+def _why_all(group: Sequence[Compile]) -> list[str]:
+    if all(map(is_first, group)) and len({compiled.function for compiled in group}) > 1:
+        return ["first call of each"]
+    found = sentences_of_many([compiled.causes for compiled in group])
+    if len(found) <= _MOST_SENTENCES:
+        return found
+    return [*found[: _MOST_SENTENCES - 1], f"and {len(found) - _MOST_SENTENCES + 1} more"]
 
 
 def fail_grown(item: pytest.Item, rule: str, what: str, programs: Sequence[Compile]) -> NoReturn:
@@ -206,6 +254,13 @@ def _why(beyond: Sequence[Compile]) -> str:
     return f": {'; '.join(sentences_of_many([compiled.causes for compiled in again]))}"
 
 
+def _by_function(compiles: Sequence[Compile]) -> list[list[Compile]]:
+    groups: dict[str, list[Compile]] = {}
+    for compiled in compiles:
+        groups.setdefault(compiled.function, []).append(compiled)
+    return list(groups.values())
+
+
 # --- What its report shows ------------------------------------------------------------------------
 
 
@@ -224,7 +279,9 @@ def report_failure(item: pytest.Item, report: pytest.TestReport) -> None:
     if refused is None and has_fixture:
         # It was most likely a count that the test itself did not hold.
         again = [compiled for compiled in log.compiles if not is_first(compiled)]
-        what = "; ".join(f"{each.function}: {in_a_line(each.causes)}" for each in again)
+        what = "; ".join(
+            f"{title_of(group, with_signature=False)}{_why(group)}" for group in _by_function(again)
+        )
         refused = Refused(what, again)
     if refused is not None and refused.beyond:
         github.attach(report, *refused)

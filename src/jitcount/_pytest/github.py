@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 # GitHub shows no more of a step.
 _MOST = 10
 
+_MOST_NAMES = 5
+
 
 class _Failure(msgspec.Struct, frozen=True):
     """What a failed test compiled beyond its count."""
@@ -36,7 +39,7 @@ class _Failure(msgspec.Struct, frozen=True):
     """The reason of the failure, in one line."""
 
     places: tuple[tuple[str, int, str], ...]
-    """The lines that needed the compiles: file, line, and the call."""
+    """The lines that needed the compiles, each once: file, line, and what was compiled."""
 
 
 def in_github_actions() -> bool:
@@ -46,13 +49,27 @@ def in_github_actions() -> bool:
 
 def attach(report: pytest.TestReport, what: str, beyond: Sequence[Compile]) -> None:
     """Attach to a test's report what it compiled beyond its count."""
-    places = [
-        (compiled.call_site.file, compiled.call_site.line, compiled.call)
-        for compiled in beyond
-        if compiled.call_site.file
-    ]
-    sent = _Failure(what, tuple(dict.fromkeys(places)))
+    lines: dict[tuple[str, int], list[Compile]] = {}
+    for compiled in beyond:
+        if compiled.call_site.file:
+            line = compiled.call_site.file, compiled.call_site.line
+            lines.setdefault(line, []).append(compiled)
+    places = [(file, line, title_of(group)) for (file, line), group in lines.items()]
+    sent = _Failure(what, tuple(places))
     vars(report)["jitcount_failure"] = msgspec.json.encode(sent).decode()
+
+
+def title_of(compiles: Sequence[Compile], *, with_signature: bool = True) -> str:
+    r"""What some compiles are of, in a few words: ``"step \xd78"``, ``"2 compiles: add, sin"``."""
+    if len(compiles) == 1:
+        return compiles[0].call if with_signature else compiles[0].function
+    names = Counter(compiled.function for compiled in compiles)
+    counted = [name if count == 1 else f"{name} ×{count}" for name, count in names.most_common()]
+    if len(counted) == 1:
+        return counted[0]
+    if (more := len(counted) - _MOST_NAMES) > 0:
+        counted = [*counted[:_MOST_NAMES], f"and {more} more"]
+    return f"{len(compiles)} compiles: {', '.join(counted)}"
 
 
 class Github:

@@ -85,7 +85,7 @@ class OutsideCalls:
 
         self._paused = 0
         self._new: deque[tuple[int, str, CompileLog]] = deque()
-        """The process and the place of each compile that was not yet taken: a fork inherits them."""
+        """What was not yet taken, with its process, which a fork has not made, and its place."""
 
         self._taken: list[_Found] = []
         self._listening = contextlib.ExitStack()
@@ -162,7 +162,7 @@ class OutsideCalls:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self) -> None:
-        """Everything is collected: what is compiled now outside of tests and fixtures is a hook's."""
+        """Collecting has ended: what is compiled from now on is in a fixture, or else in a hook."""
         self._place = HOOKS
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)

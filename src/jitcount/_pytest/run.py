@@ -198,9 +198,7 @@ class Run:
         return [*suite_report(suite, most), *again]
 
 
-def _show(
-    reporter: Any, title: str, parts: Iterable[Part], *, colour: bool = False
-) -> None:
+def _show(reporter: Any, title: str, parts: Iterable[Part], *, colour: bool = False) -> None:
     from jitcount._show.terminal import render  # noqa: PLC0415
 
     reporter.section(title)

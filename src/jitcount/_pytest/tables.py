@@ -1,4 +1,4 @@
-"""What ``--compiles`` shows at the end of a run: what to fix, what compiles most, what came twice."""
+"""What ``--compiles`` shows at the end of a run: what to fix, and where most is compiled."""
 
 from __future__ import annotations
 
@@ -219,9 +219,7 @@ def _places(suite: Suite, most: int) -> list[Part]:
     if not suite.outside:
         return []
     outside = dict(suite.outside)
-    fixtures = {
-        name: outside.pop(place) for place in suite.outside if (name := fixture_of(place))
-    }
+    fixtures = {name: outside.pop(place) for place in suite.outside if (name := fixture_of(place))}
     in_tests = [compiled for found in suite.tests.values() for compiled in found]
     rows = [_row(f"in {plural(len(suite.tests), 'test')}", in_tests)]
     if (collected := outside.pop(COLLECTING, None)) is not None:

@@ -33,7 +33,7 @@ NAME = "jitcount-outside-calls"
 """The plugin's name, by which others find it; it is registered if a run shows or saves compiles."""
 
 COLLECTING = "while collecting"
-"""Where a compile is that comes before the first test: conftest files, modules, parameters."""
+"""Where a compile is that comes before the first test, followed by the file that is collected."""
 
 HOOKS = "in hooks"
 """Where a compile is that comes between tests, in a hook of a conftest file or a plugin."""
@@ -41,6 +41,7 @@ HOOKS = "in hooks"
 RERUN = "in tests, before a rerun"
 """Where a compile is that a test made when it was not run for the last time."""
 
+_CONFTEST = f"{COLLECTING} conftest files"
 _IN_FIXTURE = "in fixture "
 
 _SENT = "jitcount_outside_calls"
@@ -60,10 +61,19 @@ class _Found(msgspec.Struct, frozen=True):
 def fixture_of(place: str) -> str:
     """The name and scope of a fixture, if it is one where a compile was: ``"rng (session)"``.
 
-    >>> fixture_of("in fixture rng (session)"), fixture_of(COLLECTING)
+    >>> fixture_of("in fixture rng (session)"), fixture_of("in hooks")
     ('rng (session)', '')
     """
     return place.removeprefix(_IN_FIXTURE) if place.startswith(_IN_FIXTURE) else ""
+
+
+def collected_in(place: str) -> str:
+    """What was collected, if a compile came while it was: a file, ``"conftest files"``.
+
+    >>> collected_in("while collecting tests/test_a.py"), collected_in("in hooks")
+    ('tests/test_a.py', '')
+    """
+    return place.removeprefix(f"{COLLECTING} ") if place.startswith(COLLECTING) else ""
 
 
 def _place_of(fixture: pytest.FixtureDef[Any]) -> str:
@@ -76,10 +86,10 @@ class OutsideCalls:
 
     def __init__(self, config: pytest.Config) -> None:
         self._redacts = _redacts(config)
-        self._is_worker = hasattr(config, "workerinput")
+        self._config = config
         self._owner = self._process = getpid()
         self._began_at = perf_counter()
-        self._place = COLLECTING
+        self._place = _CONFTEST
         self._fixtures: list[pytest.FixtureDef[Any]] = []
         """Those that are being set up or torn down, the innermost last."""
 
@@ -101,6 +111,11 @@ class OutsideCalls:
     def _end(self) -> None:
         forget(self._waiting)
         self._listening.close()
+
+    @property
+    def _is_worker(self) -> bool:
+        """Whether this is a worker of pytest-xdist, which says so after conftest files are read."""
+        return hasattr(self._config, "workerinput")
 
     # --- What is compiled -------------------------------------------------------------------------
 
@@ -130,9 +145,10 @@ class OutsideCalls:
             places.setdefault(found.place, []).extend(found.compiles)
         return {place: tuple(compiles) for place, compiles in places.items()}
 
-    def processes(self, place: str) -> int:
-        """How many processes have compiled something at a place."""
-        return len({found.process for found in self._taken if found.place == place})
+    @property
+    def collecting(self) -> int:
+        """How many processes have compiled something while they collected."""
+        return len({found.process for found in self._taken if collected_in(found.place)})
 
     @property
     def run_s(self) -> float:
@@ -159,6 +175,19 @@ class OutsideCalls:
         ]
 
     # --- Where that is ----------------------------------------------------------------------------
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_make_collect_report(
+        self, collector: pytest.Collector
+    ) -> Generator[None, object, object]:
+        """Know which file is being collected: its import is a part of that."""
+        before = self._place
+        if file := collector.nodeid.partition("::")[0]:
+            self._place = f"{COLLECTING} {file}"
+        try:
+            return (yield)
+        finally:
+            self._place = before
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self) -> None:
@@ -203,10 +232,10 @@ class OutsideCalls:
             self._take()
 
     @pytest.hookimpl(trylast=True)
-    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+    def pytest_sessionfinish(self) -> None:
         """Send what a worker has compiled since its last report: now all fixtures have ended."""
         if self._is_worker:
-            self._send(session.config.workeroutput)  # type: ignore[attr-defined]
+            self._send(self._config.workeroutput)  # type: ignore[attr-defined]
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:

@@ -72,6 +72,7 @@ class Run:
         self._where: Environment | None = None
         self._are_cleared = False
         self._workers = 0
+        self._running: pytest.Item | None = None
         self._outside: OutsideCalls | None = config.pluginmanager.get_plugin(
             "jitcount-outside-calls"
         )
@@ -82,6 +83,15 @@ class Run:
             what = "is the budget's file, and --compile-ledger names it too: give it another"
             raise LedgerError(f"{ledger}: {what}")
         require_replaceable(ledger, files.LEDGER)
+
+    def pytest_runtest_setup(self, item: pytest.Item) -> None:
+        """Take note of the test that runs."""
+        self._running = item
+
+    def pytest_keyboard_interrupt(self) -> None:
+        """Keep what a test has compiled that is interrupted: there is no report of it."""
+        if self._running is not None and not self._is_worker:
+            self._found.setdefault(self._running.nodeid, compiles_of(self._running))
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(
@@ -95,6 +105,7 @@ class Run:
             else:
                 report.jitcount_begins = True
         if call.when == "call":
+            self._running = None
             is_isolated = self._config.pluginmanager.has_plugin("jitcount-isolation")
             sent = _Sent(compiles_of(item), self.budget.measure(log_of(item)), is_isolated)
             if getpid() == self._process:
@@ -183,7 +194,6 @@ class Run:
         most = self._config.getoption("jitcount_show")
         if not most:
             return []
-        from jitcount._pytest.outside_calls import COLLECTING  # noqa: PLC0415
         from jitcount._pytest.tables import Suite, duplicate_compiles, suite_report  # noqa: PLC0415
 
         assert self._outside is not None  # noqa: S101 (it is there for this option)
@@ -192,7 +202,7 @@ class Run:
             outside=self._outside.compiles,
             run_s=self._outside.run_s,
             workers=self._workers,
-            collecting=self._outside.processes(COLLECTING),
+            collecting=self._outside.collecting,
         )
         again = duplicate_compiles(suite.compiles, are_cleared=self._are_cleared)
         return [*suite_report(suite, most), *again]

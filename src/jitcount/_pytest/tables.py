@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jitcount._explain.fixes import IMPORTS, OUTSIDE_JIT, fixes
-from jitcount._pytest.outside_calls import COLLECTING, fixture_of
+from jitcount._pytest.outside_calls import COLLECTING, collected_in, fixture_of
 from jitcount._show.parts import (
     Count,
     Heading,
@@ -25,7 +25,7 @@ from jitcount._show.parts import (
 from jitcount._show.text import plural, seconds
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from jitcount._explain.compile import Compile
     from jitcount._explain.fix import Fix
@@ -218,23 +218,43 @@ def _places(suite: Suite, most: int) -> list[Part]:
     """How much was compiled in tests, while collecting, in fixtures; their sum is JAX's own."""
     if not suite.outside:
         return []
-    outside = dict(suite.outside)
-    fixtures = {name: outside.pop(place) for place in suite.outside if (name := fixture_of(place))}
     in_tests = [compiled for found in suite.tests.values() for compiled in found]
-    rows = [_row(f"in {plural(len(suite.tests), 'test')}", in_tests)]
-    if (collected := outside.pop(COLLECTING, None)) is not None:
-        processes = f", in {suite.collecting} processes" if suite.collecting > 1 else ""
-        rows.append(_row(f"{COLLECTING}{processes}", collected))
-    if fixtures:
-        rows.append(_row("in fixtures", [each for found in fixtures.values() for each in found]))
-        ranked = sorted(fixtures.items(), key=lambda fixture: -_seconds(fixture[1]))
-        rows += [_row(f"  {name}", found) for name, found in ranked[:most]]
-        if rest := ranked[most:]:
-            every = [compiled for _, found in rest for compiled in found]
-            rows.append(_row(f"  {len(rest)} more", every))
+    processes = f", in {suite.collecting} processes" if suite.collecting > 1 else ""
+    collected = _named(suite.outside, collected_in)
+    fixtures = _named(suite.outside, fixture_of)
+    rows = [
+        _row(f"in {plural(len(suite.tests), 'test')}", in_tests),
+        *_sum_and_parts(f"{COLLECTING}{processes}", collected, most),
+        *_sum_and_parts("in fixtures", fixtures, most),
+    ]
+    outside = {
+        place: found
+        for place, found in suite.outside.items()
+        if not collected_in(place) and not fixture_of(place)
+    }
     rows += [_row(place, found) for place, found in outside.items()]
     rows.append(toned(_row("all that JAX compiled", suite.compiles), Tone.STRONG))
     return [Table(words("where") + figures("compiles", "time"), rows)]
+
+
+def _named(
+    outside: Mapping[str, Sequence[Compile]], name_of: Callable[[str], str]
+) -> dict[str, Sequence[Compile]]:
+    return {name: found for place, found in outside.items() if (name := name_of(place))}
+
+
+def _sum_and_parts(name: str, parts: Mapping[str, Sequence[Compile]], most: int) -> list[Row]:
+    """A row with a sum, and below it the most expensive of its parts."""
+    if not parts:
+        return []
+    ranked = sorted(parts.items(), key=lambda part: -_seconds(part[1]))
+    rows = [
+        _row(name, [compiled for found in parts.values() for compiled in found]),
+        *(_row(f"  {part}", found) for part, found in ranked[:most]),
+    ]
+    if rest := ranked[most:]:
+        rows.append(_row(f"  {len(rest)} more", [each for _, found in rest for each in found]))
+    return rows
 
 
 def _row(where: str, compiles: Sequence[Compile]) -> Row:

@@ -24,6 +24,11 @@ def test_asserts(compiles):
     step(arr(5))
     assert compiles.count() == 1
 
+@pytest.mark.no_compiles
+def test_in_a_loop():
+    for length in range(3, 11):
+        step(arr(length)); np.add(jax.numpy.sin(arr(length)), 1)
+
 def test_of_nothing(compiles):
     assert compiles.count() == 1
 
@@ -107,6 +112,7 @@ def test_junit_has_counts_and_seconds(project: Project, on_github: Finished) -> 
     assert {name: properties["compiles"] for name, properties in found.items()} == {
         "test_marked": "2",
         "test_asserts": "2",
+        "test_in_a_loop": "16",
         "test_of_nothing": "0",
         "test_fails_for_another_reason": "1",
         "test_timed": "1",
@@ -134,24 +140,65 @@ ANNOTATED = [
 ]
 
 
-def test_github_is_shown_the_lines(on_github: Finished) -> None:
-    assert annotations(on_github.stdout) == ANNOTATED
+IN_A_LOOP = (
+    "::error file=test_it.py,line=23,title=16 compiles%3A step ×8%2C sin ×8::step ×8, expected 0: "
+    "axis 0 of x: 3 … 10, 8 of them; sin ×8, expected 0: axis 0 of x: 3 … 10, 8 of them"
+)
+
+
+def test_github_is_shown_each_line_once(on_github: Finished) -> None:
+    assert annotations(on_github.stdout) == [*ANNOTATED, IN_A_LOOP]
+
+
+def test_what_came_at_one_line_for_one_reason_is_said_once(on_github: Finished) -> None:
+    failure = whole(on_github.stdout).partition(" test_in_a_loop __")[2]
+    expect(
+        failure.partition("\n")[2].partition("-- compiles --")[0].splitlines()[:-1],
+        [
+            (
+                "step ×8, expected 0: axis 0 of x: 3 … 10, 8 of them; sin ×8, expected 0: axis 0 "
+                "of x: 3 … 10, 8 of them"
+            ),
+            "test_in_a_loop must compile nothing, and compiled 16",
+            "function   expected   found",
+            "───",
+            "step   0   8",
+            "sin   0   8",
+            "step(float32[3]) at test_it.py:23 in test_in_a_loop",
+            "  because: first call of step",
+            "  → call it once in a fixture, before the test",
+            "sin(float32[3]) at test_it.py:23 in test_in_a_loop",
+            "  because: first call of sin",
+            "  → call it once in a fixture, before the test",
+            "step ×7 at test_it.py:23 in test_in_a_loop",
+            "  because: axis 0 of x: 3 … 10, 8 of them",
+            "  → pad axis 0 of x to one length, or to a few (buckets)",
+            "sin ×7 at test_it.py:23 in test_in_a_loop",
+            "  because: axis 0 of x: 3 … 10, 8 of them",
+            "  → pad axis 0 of x to one length, or to a few (buckets)",
+            "→ to accept it, write @pytest.mark.max_compiles(16) instead of no_compiles",
+        ],
+    )
 
 
 def test_github_is_given_a_summary(project: Project, on_github: Finished) -> None:
     lines = whole((project.root / "summary.md").read_text()).splitlines()
     expect(
-        lines[:6],
+        lines[:7],
         [
-            "### 2 tests did not compile as expected",
+            "### 3 tests did not compile as expected",
             "",
             "| test | compiles |",
             "| :--- | :--- |",
             "| test\\_it.py::test\\_marked | step ×2, expected 1: axis 0 of x 3 → 4 |",
             "| test\\_it.py::test\\_asserts | step: axis 0 of x 3 → 5 |",
+            (
+                "| test\\_it.py::test\\_in\\_a\\_loop | step ×8, expected 0: axis 0 of x: 3 … 10, 8 "
+                "of them; sin ×8, expected 0: axis 0 of x: 3 … 10, 8 of them |"
+            ),
         ],
     )
-    assert lines[7] == "### 6 compiles in 5 tests, TIME"
+    expect(lines[8], "### 22 compiles took TIME of the run's TIME; 5 of 6 tests compile")
 
 
 @pytest.mark.thorough

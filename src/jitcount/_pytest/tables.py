@@ -168,9 +168,8 @@ def _by_function(
 
 def _short(test: str, cases: int, call_site: CallSite) -> str:
     """A test without its file, where the line is in the same file; how many cases it has."""
-    file, _, name = test.partition("::")
-    if name and Path(call_site.file).as_posix().endswith(f"/{file}"):
-        test = f"in {name}"
+    if _is_in(call_site, test):
+        test = f"in {test.partition('::')[2]}"
     elif not test.startswith(("in ", "while ")):  # what is outside of tests is a phrase by itself
         test = f"in {test}"
     return f"{test} ×{cases}" if cases > 1 else test
@@ -194,7 +193,7 @@ def _expensive_tests(suite: Suite, most: int) -> list[Part]:
             Seconds(cost),
             Count(len(_made(compiles))),
             f"{test} ×{cases}" if cases > 1 else test,
-            _most_at(compiles),
+            _most_at(test, compiles),
         )
         for cost, test, cases, compiles in every[:most]
     ]
@@ -202,16 +201,24 @@ def _expensive_tests(suite: Suite, most: int) -> list[Part]:
     if rest := every[most:]:
         left_out = f"… and {len(rest)} cheaper ones, {seconds(sum(cost for cost, *_ in rest))}"
         left_out += " together"
-    columns = figures("time", "compiles") + words("test") + long_words("most of it at")
+    columns = figures("time", "compiles") + long_words("test", "most of it at")
     return [Heading("The most expensive tests"), Table(columns, rows, left_out)]
 
 
-def _most_at(compiles: Sequence[Compile]) -> str:
-    lines: dict[str, float] = {}
+def _most_at(test: str, compiles: Sequence[Compile]) -> str:
+    """The line that most of a test's compiles come from, in time."""
+    lines: dict[CallSite, float] = {}
     for compiled in compiles:
         lines[compiled.call_site] = lines.get(compiled.call_site, 0) + compiled.total_s
     line = max(lines, key=lambda line: lines[line])
-    return line if len(lines) == 1 else f"{line} ({seconds(lines[line])})"
+    shown = f"line {line.line}" if _is_in(line, test) else line
+    return shown if len(lines) == 1 else f"{shown} ({seconds(lines[line])})"
+
+
+def _is_in(line: CallSite, test: str) -> bool:
+    """Whether a line is in the file of a test."""
+    file, is_test, _ = test.partition("::")
+    return bool(is_test) and Path(line.file).as_posix().endswith(f"/{file}")
 
 
 def _places(suite: Suite, most: int) -> list[Part]:

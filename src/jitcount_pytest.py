@@ -23,7 +23,7 @@ MARKERS = {
 
 
 _SHOWN = 10
-"""How many compiles ``--compiles`` shows without a number."""
+"""How many fixes, tests and fixtures ``--compiles`` shows without a number."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -31,11 +31,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("jitcount", "compiles of JAX programs (jitcount)")
     group.addoption(
         "--compiles", nargs="?", const=_SHOWN, metavar="N", dest="jitcount_show",
-        help="show the N costliest compiles at the end (10 by default)",
+        help="show at the end what to fix and which tests compile most, N of each (10 by default)",
     )  # fmt: skip
     group.addoption(
         "--compile-ledger", metavar="FILE", dest="jitcount_ledger",
-        help="write all that was compiled, test by test, to this file",
+        help="write all that was compiled, test by test and in fixtures, to this file",
     )  # fmt: skip
     group.addoption(
         "--compile-budget", metavar="FILE", dest="jitcount_budget",

@@ -37,7 +37,9 @@ def test_the_marker_that_a_failure_says_to_write_accepts_it(tmp_path: Path) -> N
     project.write("test_it.py", MARKED)
     failed = project.run()
     assert "5 failed" in failed.stdout
-    advised = re.findall(r"^→ to accept it, write (@pytest\S+(?: \d+\}\))?)", failed.stdout, re.M)
+    advised = re.findall(
+        r"^→ to accept it, write (@pytest\S+(?: \d+\}\))?)", failed.stdout, re.MULTILINE
+    )
     expect(
         advised,
         [

@@ -193,8 +193,8 @@ def test_github_is_given_a_summary(project: Project, on_github: Finished) -> Non
             "| test\\_it.py::test\\_marked | step ×2, expected 1: axis 0 of x 3 → 4 |",
             "| test\\_it.py::test\\_asserts | step: axis 0 of x 3 → 5 |",
             (
-                "| test\\_it.py::test\\_in\\_a\\_loop | step ×8, expected 0: axis 0 of x: 3 … 10, 8 "
-                "of them; sin ×8, expected 0: axis 0 of x: 3 … 10, 8 of them |"
+                "| test\\_it.py::test\\_in\\_a\\_loop | step ×8, expected 0: axis 0 of x: 3 … 10, "
+                "8 of them; sin ×8, expected 0: axis 0 of x: 3 … 10, 8 of them |"
             ),
         ],
     )

@@ -156,9 +156,13 @@ class Run:
             pytest.exit(str(error), 2)
 
     @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodeready(self) -> None:
+        """Count the workers of pytest-xdist."""
+        self._workers += 1
+
+    @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
         """Take what a worker of pytest-xdist has sent: JAX is as its tests have set it up."""
-        self._workers += 1
         sent = getattr(node, "workeroutput", {}).get("jitcount_environment")
         if sent and self._where is None:
             self._where = decode(sent.encode(), Environment)

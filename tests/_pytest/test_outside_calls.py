@@ -184,6 +184,16 @@ def test_a_run_that_ends_early_has_the_last_fixtures(project: Project) -> None:
     assert sum(map(len, found.values())) == of_jax(project)
 
 
+def test_a_test_that_is_interrupted_has_what_it_compiled(project: Project) -> None:
+    text = "from conftest import compiled\ndef test_it(): compiled(3); raise KeyboardInterrupt\n"
+    project.write("conftest.py", COUNTS_JAX, head="")
+    project.write("test_it.py", text, head="")
+    done = project.run("--compiles", "--compile-ledger=ledger.json")
+    assert done.returncode == 2
+    assert in_ledger(project) == {"test_it.py::test_it": [3]}
+    assert of_jax(project) == 1
+
+
 @pytest.mark.thorough
 def test_workers_each_collect_and_all_of_it_is_counted(project: Project) -> None:
     pytest.importorskip("xdist")

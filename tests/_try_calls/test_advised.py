@@ -28,7 +28,7 @@ def fix(*callers: Caller, code: str = OUTSIDE_JIT, site: CallSite = SITE) -> Fix
         seconds=2.9,
         is_at_most=True,
         changes=(),
-        advice="call it under jax.jit",
+        advices=("call it under jax.jit",),
         compiles=(msgspec.structs.replace(STEP_COMPILED, callers=callers),),
     )
 

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jitcount._explain.fixes import IMPORTS, OUTSIDE_JIT, fixes
+from jitcount._explain.fixes import fixes
 from jitcount._pytest.outside_calls import COLLECTING, collected_in, fixture_of
+from jitcount._show.log_table import fix_notes
+from jitcount._show.next_steps import CACHE_SETTINGS, CACHED_FROM_S
 from jitcount._show.parts import (
     Count,
     Heading,
@@ -28,16 +30,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from jitcount._explain.compile import Compile
-    from jitcount._explain.fix import Fix
     from jitcount._observe.call_site import CallSite
 
-_MOST_CHANGES = 4
 _MOST_TESTS = 3
-
-# JAX's own limit: what is compiled faster is not cached, unless a setting says otherwise.
-_CACHED_FROM_S = 1.0
-
-_SETTINGS = "JAX_COMPILATION_CACHE_DIR=FOLDER JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,27 +108,14 @@ def _fixes(suite: Suite, most: int) -> list[Part]:
     }
     parts: list[Part] = [Heading("What to fix, by what it saves over the whole suite")]
     for number, fix in enumerate(found[:most], 1):
-        parts += _fix_notes(number, fix, where)
+        tests: dict[str, list[Compile]] = {}
+        for compiled in fix.compiles:
+            tests.setdefault(where.get(compiled, ""), []).append(compiled)
+        parts += fix_notes(number, fix, _in_tests(tests, fix.call_site))
     if rest := found[most:]:
         fewer = seconds(sum(fix.seconds for fix in rest))
         parts.append(Note(f"and {len(rest)} more, {fewer} together", depth=1))
     return parts
-
-
-def _fix_notes(number: int, fix: Fix, where: Mapping[Compile, str]) -> list[Note]:
-    cost = f"{plural(fix.count, 'recompile')}, "
-    if fix.code in {OUTSIDE_JIT, IMPORTS}:
-        cost = ""
-    cost += f"up to {seconds(fix.seconds)}" if fix.is_at_most else seconds(fix.seconds)
-    changes = list(fix.changes[:_MOST_CHANGES])
-    if (more := len(fix.changes) - _MOST_CHANGES) > 0:
-        changes.append(f"and {plural(more, 'other change')}")
-    tests: dict[str, list[Compile]] = {}
-    for compiled in fix.compiles:
-        tests.setdefault(where.get(compiled, ""), []).append(compiled)
-    first = f"{number}. {fix.what} at {fix.call_site} [{fix.code}]: {cost}"
-    below = [*changes, f"→ {fix.advice}", _in_tests(tests, fix.call_site)]
-    return [Note(first, depth=1), *(Note(text, depth=2) for text in below if text)]
 
 
 def _in_tests(found: Mapping[str, Sequence[Compile]], call_site: CallSite) -> str:
@@ -299,14 +281,14 @@ def duplicate_compiles(compiles: Iterable[Compile], *, are_cleared: bool = False
     again = [compiled for group in groups.values() for compiled in group[1:]]
     if not again:
         return []
-    cached = [group[1:] for group in groups.values() if group[0].compile_s >= _CACHED_FROM_S]
+    cached = [group[1:] for group in groups.values() if group[0].compile_s >= CACHED_FROM_S]
     by_default = seconds(sum(compiled.compile_s for group in cached for compiled in group))
     served = seconds(sum(compiled.compile_s for compiled in again))
     spent = seconds(sum(compiled.total_s for compiled in again))
     are = "is" if len(again) == 1 else "are"
     compiled_before = f"{are} of a program that this run had compiled before: {spent}"
     lines = [
-        f"a persistent cache would have served {served} of it: {_SETTINGS}",
+        f"a persistent cache would have served {served} of it: {CACHE_SETTINGS}",
         f"without the second, what compiles in less than 1 s is not kept: {by_default} of it",
     ]
     if are_cleared:

@@ -80,7 +80,7 @@ def log_table(
     if listed:
         parts.append(Heading("What to fix"))
         for number, fix in enumerate(listed, 1):
-            parts += _notes(f"{number}. ", fix)
+            parts += fix_notes(number, fix)
         parts += _rest(found, listed)
     parts += [Note(step) for step in next_steps]
     if whole:
@@ -112,14 +112,15 @@ def _phases(compiles: Sequence[Compile]) -> Note:
 # --- What to fix ----------------------------------------------------------------------------------
 
 
-def _notes(number: str, fix: Fix) -> list[Note]:
+def fix_notes(number: int, fix: Fix, *below: str) -> list[Note]:
+    """What is to be fixed and what that saves, what changed, and what to do; then other lines."""
     up_to = "up to " if fix.is_at_most else ""
-    title = f"{number}{fix.in_words}, {up_to}{seconds(fix.seconds)} [{fix.code}]"
-    below = list(fix.changes[:_MOST_CAUSES])
+    title = f"{number}. {fix.in_words}, {up_to}{seconds(fix.seconds)} [{fix.code}]"
+    lines = list(fix.changes[:_MOST_CAUSES])
     if (more := len(fix.changes) - _MOST_CAUSES) > 0:
-        below.append(f"and {plural(more, 'other change')}")
-    below += [f"→ {advice}" for advice in fix.advices]
-    return [Note(title, depth=1), *(Note(text, depth=2) for text in below)]
+        lines.append(f"and {plural(more, 'other change')}")
+    lines += [f"→ {advice}" for advice in fix.advices]
+    return [Note(title, depth=1), *(Note(text, depth=2) for text in (*lines, *below) if text)]
 
 
 def _rest(found: Sequence[Fix], listed: Sequence[Fix]) -> list[Note]:

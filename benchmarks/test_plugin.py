@@ -45,7 +45,7 @@ def test_counting_a_suite(benchmark: BenchmarkFixture, tmp_path: Path) -> None:
         "counted": lambda: seconds_of_run(tmp_path, *counting),
         "without": lambda: seconds_of_run(tmp_path, "-p", "no:jitcount"),
     }
-    ratio = Ratio("200 tests, counted / without the plugin", "counted", "without", 1.02)
+    ratio = Ratio("200 tests, counted / without the plugin", "counted", "without", 1.05)
     keep_ratios(benchmark, sides, [ratio], most=30, fewest=8)
 
 

@@ -19,6 +19,7 @@ def load(shell: Any) -> None:
 
     def magic(line: str, cell: str | None = None) -> Any:
         """Show what an expression (%jitcount f(x)), or a whole cell (%%jitcount), compiles."""
+        __tracebackhide__ = True  # IPython shows no such frame of what the cell raises
         if cell is None:
             return _run(shell, line)
         if line.strip():
@@ -56,6 +57,7 @@ def _run(shell: Any, source: str) -> Any:
 
     What the cell raises is raised.
     """
+    __tracebackhide__ = True  # the same
     from IPython.display import display  # noqa: PLC0415 (only in notebooks)
 
     from jitcount._record.record import record  # noqa: PLC0415 (it needs JAX)

@@ -95,7 +95,7 @@ def test_the_targets_program_runs_in_place_of_the_cpus(compilers: FakeCompilers)
     assert (program.faithful, program.reason) == (True, "")
     assert emulation.faithful
     assert compilers.asked == ["tpu:v5e", "cpu"]
-    assert str(emulation) == "As if on tpu:v5e: 1 of 1 programs faithful"
+    assert str(emulation) == "As if on tpu:v5e: 1 of 1 programs computed as there"
 
 
 def test_the_same_program_is_compiled_once(compilers: FakeCompilers) -> None:
@@ -159,7 +159,8 @@ def test_what_is_not_known_is_named_and_runs_as_on_the_cpu(
     (program,) = emulation.programs
     assert (program.faithful, program.reason) == (False, reason)
     assert str(emulation) == (
-        f"As if on tpu:v5e: 0 of 1 programs faithful\nas on the CPU: _double(float32[3]): {reason}"
+        "As if on tpu:v5e: 0 of 1 programs computed as there\n"
+        f"as on the CPU: _double(float32[3]): {reason}"
     )
 
 

@@ -218,7 +218,7 @@ def test_a_program_as_if_on_a_tpu(tmp_path: Path) -> None:
     assert (here.returncode, there.returncode) == (0, 0)
     assert float(here.stdout) != float(there.stdout)
     assert abs(float(here.stdout) / float(there.stdout) - 1) < 1e-3
-    assert "As if on tpu:v5e: 1 of 1 programs faithful" in there.stderr
+    assert "As if on tpu:v5e: 1 of 1 programs computed as there" in there.stderr
 
 
 # Whole numbers, whose products every CPU adds up exactly; bfloat16 does not hold all of them.
@@ -360,7 +360,7 @@ def test_workers_send_what_they_computed(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(TESTS)
     arguments = ("-m", "pytest", "-p", "no:cacheprovider", "-q", str(tmp_path), "--as-if=tpu:v5e")
     closing = python(*arguments, "-n2").stdout.rpartition("as if on tpu:v5e ===")[2]
-    found = re.search(r"As if on tpu:v5e: (\d+) of (\d+) programs faithful", closing)
+    found = re.search(r"As if on tpu:v5e: (\d+) of (\d+) programs computed as there", closing)
     assert found is not None, closing
     assert int(found[1]) == int(found[2]) >= 2
     assert len(re.findall(ROUNDED, closing)) == 1

@@ -136,7 +136,7 @@ def test_products_of_sharded_arrays_are_rounded(tmp_path: Path) -> None:
     done = command("run", "--as-if", "tpu:v5e", str(script), env=EIGHT)
     assert done.returncode == 0, done.stderr
     assert float(done.stdout) == pytest.approx(16 * 0.10009765625**2, rel=1e-6)
-    assert "programs faithful" in done.stderr
+    assert "programs computed as there" in done.stderr
     assert "as on the CPU" not in done.stderr
 
 

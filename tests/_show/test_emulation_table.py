@@ -33,7 +33,7 @@ def test_sums_of_several_processes_are_joined() -> None:
         sent = json.dumps(EmulationSums.from_programs(programs).plain())
         all_of_them.join(json.loads(sent))
     assert render(sums_table("tpu:v5e", all_of_them)) == (
-        "As if on tpu:v5e: 2 of 4 programs faithful\n\n"
+        "As if on tpu:v5e: 2 of 4 programs computed as there\n\n"
         "line                      product       rounded to   in\n"
         "───────────────────────────────────────────────────────────────\n"
         "model.py:8 in attention   dot_general   bfloat16     loss, step\n\n"

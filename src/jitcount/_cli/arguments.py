@@ -61,11 +61,12 @@ class _Parser(argparse.ArgumentParser):
             message = (
                 f"no option is called {'='.join(ignored.groups())}; {self.prog} --help lists them"
             )
-        super().error(encode_safely(escape_control_chars(message), encoding_of(sys.stderr)))
+        line = f"{self.prog}: error: {escape_control_chars(message)}\n"
+        self.exit(2, encode_safely(line, encoding_of(sys.stderr)))
 
 
 def parse(arguments: Sequence[str] | None) -> Command:
-    """Read the arguments, by default the process's; ends the process where they cannot be meant."""
+    """Read the arguments, by default the process's; ends the process where they make no sense."""
     parser = _Parser(
         prog="jitcount", description="Count, explain and price the compiles of a JAX program."
     )

@@ -17,6 +17,7 @@ from jitcount._explain.explain import to_compile
 from jitcount._explain.summary import sentences
 from jitcount._ledger.files import LedgerError, write_whole
 from jitcount._miscompiles.known import has_recognisable
+from jitcount._observe.call_site import shown_path
 from jitcount._record.log import CompileLog
 from jitcount._record.record import record
 from jitcount._registry import registry
@@ -164,7 +165,9 @@ class RunReport:
 
         The files come first: whatever becomes of what is shown, or of one of them, they are there.
         """
-        compiles, problems = self._compiles(), []
+        compiles = self._compiles()
+        problems: list[str] = []
+        written: list[Path] = []
         for path, save in (
             (self._options.ledger, self._save_ledger),
             (self._options.profile_trace, self._save_trace),
@@ -172,6 +175,7 @@ class RunReport:
             try:
                 if path is not None:
                     save(path, compiles)
+                    written.append(path)
             except LedgerError as error:
                 problems.append(str(error))
         try:
@@ -182,6 +186,10 @@ class RunReport:
                 self._stderr.write(f"\n{self._stderr.rendered(parts)}")
         except Exception as error:  # noqa: BLE001 (what was not saved, and the limit, are shown)
             problems.append(f"could not tell: {one_line(error)}")
+        if (ledger := self._options.ledger) in written:
+            shown = shown_path(str(ledger))
+            what = f"jitcount compare OTHER {shown} says what differs from another run's"
+            self._stderr.write(f"jitcount: all of it is in {shown}: {what}")
         for problem in problems:
             self._stderr.write(f"jitcount: {problem}")
         made, limit = self._log.count(), self._options.max

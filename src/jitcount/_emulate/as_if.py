@@ -42,7 +42,7 @@ class as_if:  # noqa: N801 (reads as words where it is used)
     ...     print(step(parameters, batch))
     2.7429266
     >>> print(emulation)  # doctest: +SKIP
-    As if on tpu:v5e: 1 of 1 programs faithful
+    As if on tpu:v5e: 1 of 1 programs computed as there
 
     Args:
         target: a name as ``jitcount targets`` lists them: "tpu:v5e", "cuda:h100".

@@ -9,7 +9,7 @@ import msgspec
 
 from jitcount._explain.callers import Caller
 from jitcount._explain.causes import AnyCause
-from jitcount._explain.summary import advice_of, sentences
+from jitcount._explain.summary import advice_of, with_codes
 from jitcount._observe.call_site import NOWHERE, CallSite
 from jitcount._profile.result import Line, Profile
 from jitcount._stored import Stored
@@ -157,7 +157,7 @@ class Compile(
 
     def reasons(self) -> list[str]:
         """Why, and what to do about it, a line each, as errors and failures show it."""
-        because = [f"  because: {sentence}" for sentence in sentences(self.causes)]
+        because = [f"  because: {sentence}" for sentence in with_codes(self.causes)]
         return [*because, *(f"  → {advice}" for advice in advice_of(self.causes))]
 
     def to_dict(self) -> dict[str, Any]:

@@ -64,6 +64,11 @@ def sentences(causes: Iterable[Cause]) -> list[str]:
     return [_sentence(cause, places) for cause, places in events(causes)]
 
 
+def with_codes(causes: Iterable[Cause]) -> list[str]:
+    """The same sentences, each with the code of its kind: ``"axis 0 of x: 3 → 4 [JC101]"``."""
+    return [f"{_sentence(cause, places)} [{cause.kind.code}]" for cause, places in events(causes)]
+
+
 def _sentence(cause: Cause, places: tuple[str, ...], between: str = ": ") -> str:
     if len(places) == 1:
         return cause.brief(between)
@@ -74,7 +79,9 @@ def _sentence(cause: Cause, places: tuple[str, ...], between: str = ": ") -> str
 
 def in_a_line(causes: Iterable[Cause]) -> str:
     """Why a program was compiled, after a colon: ``axis 0 of x 3 → 4; y float32 → int32``."""
-    return "; ".join(_sentence(cause, places, " ") for cause, places in events(causes))
+    return "; ".join(
+        f"{_sentence(cause, places, ' ')} [{cause.kind.code}]" for cause, places in events(causes)
+    )
 
 
 def advice_of(causes: Iterable[Cause]) -> list[str]:

@@ -39,7 +39,7 @@ _MOST_SENTENCES = 4
 
 
 def require_usable_markers(item: pytest.Item) -> None:
-    """Fail a test at once whose markers cannot be meant: they would hold it to nothing."""
+    """Fail a test at once whose markers make no sense: they would hold it to nothing."""
     for marker in item.iter_markers("compiles"):
         _expected_counts(marker)
     for marker in item.iter_markers("max_compiles"):

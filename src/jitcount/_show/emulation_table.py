@@ -24,11 +24,11 @@ def sums_table(target: str, sums: EmulationSums) -> list[Part]:
     """The table of an emulation, for programs that were added up already."""
     if not sums.programs:
         return [Heading(f"As if on {target}: nothing was compiled")]
-    heading = f"As if on {target}: {sums.faithful} of {sums.programs} programs faithful"
+    heading = f"As if on {target}: {sums.faithful} of {sums.programs} programs computed as there"
     parts: list[Part] = [Heading(heading)]
     rows: list[Row] = [(*key, ", ".join(sorted(names))) for key, names in sums.rounded.items()]
     if rows:
-        parts.append(Table(words("line", "product", "rounded to", "in"), rows))
+        parts.append(Table(words("line", "operation", "inputs rounded to", "in function"), rows))
     parts += [Note(f"as on the CPU: {call}: {reason}") for call, reason in sums.not_emulated]
     return parts
 

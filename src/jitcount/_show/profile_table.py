@@ -37,7 +37,7 @@ _MOST_PARTS = 3
 # A part of a line is worth a row if it is more than this share of what was measured of the line.
 _WORTH_A_ROW = 0.1
 
-ESTIMATE = "rest ~: an estimate, by operations: lowering, XLA's passes, what else names no line"
+ESTIMATE = "estimated: lowering, XLA's passes and what else names no line, shared out by operations"
 
 
 def profile_tables(compiles: Sequence[Compile]) -> list[Part]:
@@ -139,8 +139,8 @@ def _table(lines: Sequence[Line], by_target: dict[str, Lines], name: str) -> Tab
     if more := users[_MOST_LINES:]:
         rest = seconds(sum(line.total_s for line in more))
         left_out = f"… and {plural(len(more), 'cheaper line')}, {rest} together"
-    there = [column for target in by_target for column in (target, "rest ~")]
-    names = ("trace", "XLA", "rest ~", *there, "operations")
+    there = [column for target in by_target for column in (target, "estimated")]
+    names = ("trace", "XLA", "estimated", *there, "operations")
     return Table(words(name) + long_words("calls") + figures(*names), rows, left_out)
 
 

@@ -95,7 +95,10 @@ def _emulated(ledger: Ledger) -> list[Part]:
     every = sum(len(entry.compiles) for entry in ledger.cases.values())
     left = [(case, line) for case, entry in ledger.cases.items() for line in entry.as_on_cpu]
     notes = [Note(f"{case}, as on the CPU: {line}", depth=1) for case, line in left]
-    return [*notes, Note(f"As if on {target}: {every - len(left)} of {every} programs faithful")]
+    return [
+        *notes,
+        Note(f"As if on {target}: {every - len(left)} of {every} programs computed as there"),
+    ]
 
 
 def _standing(entry: CaseEntry, lines: Sequence[str]) -> Cell:

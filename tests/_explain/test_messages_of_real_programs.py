@@ -233,7 +233,7 @@ def test_an_operation_inside_and_outside_of_grad_at_one_line() -> None:
     ]
 
 
-def test_arrays_of_two_transformations_are_numbered() -> None:
+def test_a_tangent_has_the_name_of_its_array() -> None:
     @jax.jit
     def f(x: Any, y: Any) -> Any:
         return jnp.sin(x) * y
@@ -241,13 +241,15 @@ def test_arrays_of_two_transformations_are_numbered() -> None:
     def derivative(x: Any, y: Any) -> Any:
         return jax.jvp(f, (x, y), (x, y))
 
+    x, y = np.ones(2, np.float32), np.float32(1)
     with registry.own_history(), jitcount.record() as log:
-        for function in f, derivative:
-            jax.vmap(function, (0, None))(np.ones(2, np.float32), np.float32(1))
+        jax.vmap(derivative, (0, None))(x, y)
+        jax.vmap(derivative, (None, 0))(y, x)
     (cause,) = log.compiles[-1].causes
     assert str(cause) == (
-        "f is compiled under vmap over axis 0 of array 0, axis 0 of array 2, "
-        "and was under vmap over axis 0 of x"
+        "f is compiled under vmap over axis 0 of y, axis 0 of the tangent of y "
+        "around jvp by every argument, and was under vmap over axis 0 of x, "
+        "axis 0 of the tangent of x around jvp by every argument"
     )
 
 

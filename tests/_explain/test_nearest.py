@@ -34,7 +34,7 @@ def program(row: Row) -> Program:
         group=("step",),
         name="step",
         transform="vmap",
-        over=f"over axis {over} of x",
+        over=f"vmap over axis {over} of x",
         function=Function("step", "closure", "train.py:3", (), function + 1),
         options=Options({"donate_argnums": str(option)}),
         settings=Settings({"jax_enable_x64": str(setting)}),

@@ -48,15 +48,15 @@ def test_a_jit_under_checkpoint_is_compiled_under_grad_and_in_the_backward_pass(
 
 
 def test_what_linearize_returns_is_a_program_of_its_own() -> None:
-    assert messages(lambda: jax.linearize(step, X)[1](X), "step") == [
-        "first call of step under grad",
-        "first call of step under linearize",
-    ]
+    first, second = messages(lambda: jax.linearize(step, X)[1](X), "step")
+    # JAX 0.7 does not tell a linearisation that is all that was asked for.
+    assert first in {"first call of step under linearize", "first call of step under grad"}
+    assert second == "first call of step under what linearize returned"
 
 
 def test_the_backward_pass_of_a_new_jit_is_traced_anew() -> None:
     found = messages(lambda: jax.grad(jax.jit(lambda x: jnp.sin(x).sum()))(X), "<lambda>")
-    anew = "it is called outside of jit, at each call anew"
+    anew = "outside of jit, JAX may do that at each call"
     assert found[3:] == [f"<lambda> under backward pass was traced anew: {anew}"]
     assert found[1] == "first call of <lambda> under backward pass"
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from jitcount._jax import frames
+from jitcount._jax.transforms import BACKWARD_PASS, Transformation
 from jitcount._observe.call_site import NOWHERE
 from jitcount._observe.program import HEAD, Program, describe
 from jitcount._observe.values import Leaf
@@ -103,6 +104,7 @@ def test_a_transformed_function_has_the_shapes_that_are_compiled() -> None:
 
 def test_a_program_is_known_only_where_its_arguments_and_its_transformation_are() -> None:
     avals = (jax.typeof(jax.device_put(X)),)
-    assert describe(frames.Call(avals, transform="backward pass"), "step", NOWHERE).is_known
+    backward = (Transformation(BACKWARD_PASS),)
+    assert describe(frames.Call(avals, transforms=backward), "step", NOWHERE).is_known
     assert not describe(frames.Call(avals), "step", NOWHERE).is_known
     assert not describe(frames.Call(), "step", NOWHERE).is_known

@@ -43,15 +43,19 @@ def test_a_setting_of_another_thread_is_not_ours() -> None:
     assert there[0] == settings_now()
 
 
-def test_the_axis_of_a_vmap_is_no_setting() -> None:
+def test_the_axis_of_a_vmap_is_no_setting_of_the_users() -> None:
     seen: list[Settings] = []
 
     def inside(x: Any) -> Any:
         seen.append(settings_now())
         return x
 
-    jax.vmap(inside, axis_name="batch")(X)
+    jax.vmap(inside)(X)
     assert seen[0] == settings_now()
+    jax.vmap(inside, axis_name="batch")(X)
+    before = settings_now().by_name
+    changed = {name for name, text in seen[1].by_name.items() if text != before[name]}
+    assert changed <= seen[1].of_jaxs_own
 
 
 def test_equal_texts_are_equal_and_have_one_hash() -> None:

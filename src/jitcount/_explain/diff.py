@@ -29,6 +29,7 @@ from jitcount._explain.causes.structure import (
     Optional,
     StaticPart,
 )
+from jitcount._jax.settings import NAMED_AXES
 from jitcount._observe.call_site import argument_in
 from jitcount._observe.functions import Function
 from jitcount._observe.program import Parameter as ParameterValue
@@ -110,7 +111,7 @@ def _new_function(old: Function, new: Function, operation: str = "") -> NewFunct
 
 def _transformed(earlier: Program, later: Program) -> Transform | None:
     """The cause that a transformation is done in another way; None where it is the same."""
-    sides = [f"under {side.transform} {side.over}".rstrip() for side in (earlier, later)]
+    sides = [f"under {side.over or side.transform}" for side in (earlier, later)]
     if earlier.over != later.over:
         return Transform(later.name, *sides)
     if later.transform and earlier.function is None is later.function:  # without names
@@ -127,6 +128,15 @@ def _arrays(count: int) -> str:
 
 def _surroundings(earlier: Program, later: Program) -> tuple[str, str]:
     """Where the two programs are called, as far as JAX's own settings tell."""
+    axes = [side.settings.by_name.get(NAMED_AXES, "None") for side in (earlier, later)]
+    if axes[0] != axes[1]:
+        old, new = (
+            "outside of named axes"
+            if text == "None"
+            else f"inside of vmap with named axes ({text[1:-1]})"
+            for text in axes
+        )
+        return old, new
     outside, inside = "outside of grad and vmap", "inside of grad or vmap"
     is_inside = any(
         later.settings.by_name.get(name) != "None" and later.settings.by_name.get(name) != old

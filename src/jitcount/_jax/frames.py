@@ -23,9 +23,9 @@ from jitcount._jax.origin import JAX_DIRECTORIES, is_made_by_jax, is_module_of_j
 from jitcount._jax.transforms import (
     BACKWARD_PASS,
     TRANSFORMS,
+    Transformation,
     is_in_backward_pass,
-    transform_in,
-    transformed_over,
+    transforms_in,
 )
 
 
@@ -71,11 +71,8 @@ class Call(msgspec.Struct, frozen=True):
     """The `jax.jit` is JAX's own: an operation called outside of any jit of the user's."""
 
     call: JitCall | PrimitiveCall | None = None
-    transform: str = ""
-    """Which transformation of the function it is: "vmap", "grad", "backward pass"."""
-
-    over: tuple[int | None, ...] = ()
-    """For each array, the axis that is mapped, or 0 where it is differentiated by; else None."""
+    transforms: tuple[Transformation, ...] = ()
+    """How the function is transformed, the outermost transformation first."""
 
     jaxpr: Any = None
     """What is compiled: JAX's caches know programs by this object."""
@@ -113,7 +110,8 @@ class LoweringFrame(msgspec.Struct, frozen=True):
 
 def read_call(frame: FrameType | None) -> Call:
     """Read the innermost call that is lowered or compiled from the stack that ends in `frame`."""
-    found = _frames_of_jax(frame)
+    stack = _frames_of_jax(frame)
+    found = _innermost(stack)
     if "compile" in found:  # ahead of time
         avals = _lowered_avals(found["compile"].f_locals.get("self"))
         return Call(avals=avals, ahead_of_time=True)
@@ -123,29 +121,28 @@ def read_call(frame: FrameType | None) -> Call:
     local = running.f_locals
     jaxpr = local.get("jaxpr")
     avals = getattr(jaxpr, "in_avals", None)
-    transform = transform_in(found)
+    transforms = transforms_in([one for one in stack if one.f_code.co_name in TRANSFORMS])
     call = _jit_call(found["cache_miss"]) if "cache_miss" in found else None
     seen = Call(
         avals=avals,
         arrays=_arrays(local, avals),
         call=call,
-        transform=transform,
-        over=transformed_over(found),
+        transforms=transforms,
         jaxpr=jaxpr,
     )
     if call is None:
         # The backward pass of a jitted function is called without its wrapper.
         source = source_of(jaxpr)
         is_jaxs = source is not None and source.is_jaxs
-        return replace(seen, made_by_jax=is_jaxs, over=(), source=source)
+        return replace(seen, made_by_jax=is_jaxs, source=source)
     if not is_made_by_jax(call.fun):
         return seen
     primitive = _applied_primitive(found["cache_miss"])
     if primitive is None:
         return replace(seen, made_by_jax=True)
-    if not transform and is_in_backward_pass(found["cache_miss"]):
-        transform = BACKWARD_PASS
-    return replace(seen, made_by_jax=True, call=primitive, transform=transform)
+    if not transforms and is_in_backward_pass(found["cache_miss"]):
+        transforms = (Transformation(BACKWARD_PASS),)
+    return replace(seen, made_by_jax=True, call=primitive, transforms=transforms)
 
 
 def _arrays(local: dict[str, Any], avals: Sequence[Any] | None) -> Sequence[Any]:
@@ -200,7 +197,8 @@ def frame_near(frame: FrameType | None, name: str) -> FrameType | None:
 
 def is_in_a_call(frame: FrameType | None) -> bool:
     """Whether a call needs what is lowered just now; not, where it is lowered ahead of time."""
-    return not _frames_of_jax(frame).keys().isdisjoint({"_pjit_call_impl_python", "cache_miss"})
+    found = _innermost(_frames_of_jax(frame))
+    return not found.keys().isdisjoint({"_pjit_call_impl_python", "cache_miss"})
 
 
 def read_tracing(frame: FrameType | None) -> JitCall | None:
@@ -208,7 +206,7 @@ def read_tracing(frame: FrameType | None) -> JitCall | None:
 
     When it is compiled, perhaps in another thread, its arguments are gone.
     """
-    found = _frames_of_jax(frame)
+    found = _innermost(_frames_of_jax(frame))
     if "_infer_params" not in found or "cache_miss" in found:
         return None
     return _jit_call(found["_infer_params"])
@@ -226,9 +224,14 @@ _FOUND = _READ | TRANSFORMS.keys() | _READ_IN.keys()
 _STANDARD_LIBRARY = sysconfig.get_path("stdlib")
 
 
-def _frames_of_jax(frame: FrameType | None) -> dict[str, FrameType]:
-    """The frames of the functions in `_FOUND`, the innermost call of each."""
-    found: dict[str, FrameType] = {}
+def _innermost(frames: Sequence[FrameType]) -> dict[str, FrameType]:
+    """Of each function the innermost call, by its name."""
+    return {frame.f_code.co_name: frame for frame in reversed(frames)}
+
+
+def _frames_of_jax(frame: FrameType | None) -> list[FrameType]:
+    """The frames of the functions in `_FOUND`, the innermost call first."""
+    found: list[FrameType] = []
     inside_jax = False
     while frame is not None:
         code = frame.f_code
@@ -236,7 +239,7 @@ def _frames_of_jax(frame: FrameType | None) -> dict[str, FrameType]:
             inside_jax = True
             name = code.co_name
             if name in _FOUND and code.co_filename.endswith(_READ_IN.get(name, "")):
-                found.setdefault(name, frame)
+                found.append(frame)
                 if name == "cache_miss":
                     break
         elif inside_jax and not code.co_filename.startswith(_STANDARD_LIBRARY):

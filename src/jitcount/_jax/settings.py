@@ -31,8 +31,8 @@ def _are_settings_named() -> bool:
 
 _SETTINGS_ARE_NAMED = _are_settings_named()
 
-NO_SETTINGS = frozenset({"axis_env_state"})
-"""Names in JAX's cache key that no user sets: the axes of an enclosing `vmap`."""
+NAMED_AXES = "axis_env_state"
+"""Name in JAX's cache key for what no user sets: the named axes of an enclosing `vmap`."""
 
 
 def names() -> tuple[str, ...]:
@@ -72,6 +72,9 @@ def name_block(number: int, name: str) -> None:
 
 def shown(name: str, value: object) -> tuple[str, object]:
     """A setting as users know it."""
+    if name == NAMED_AXES:
+        sizes = getattr(value, "axis_sizes", None) or {}
+        return name, ", ".join(f"{axis}: {size}" for axis, size in sizes.items()) or None
     if name != KEY_OF_BLOCKS:
         return name, value
     return "jitcount.as_if", _blocks.get(value, value) if value else None  # type: ignore[call-overload]
@@ -88,7 +91,7 @@ def is_set_for_a_block(name: str) -> bool:
 
 # What JAX sets for itself while it differentiates or maps; an abstract mesh is the user's only if
 # it has axes.
-_OWN = {"eager_constant_folding", "jax_no_execution", "xla_metadata_context_manager"}
+_OWN = {NAMED_AXES, "eager_constant_folding", "jax_no_execution", "xla_metadata_context_manager"}
 _EMPTY_MESHES = {"None", "AbstractMesh((), axis_types=())", "AbstractMesh(())"}
 
 

@@ -39,6 +39,7 @@ from jitcount._observe.in_flight import (
 from jitcount._observe.log_lines import LogLines
 from jitcount._observe.measuring import LazyMeasure, MeasureQueue
 from jitcount._observe.muting import is_muted
+from jitcount._observe.program import KNOWN_AS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -329,8 +330,10 @@ class CompileListener:
             compiling.avals = executable.kept_avals or compiling.kept_avals or ()
         if compiling.sites is UNKNOWN_SITES:
             compiling.sites = sites_in(frame)
-        if compiling.program is not None and compiling.function in events.PLACEHOLDER_NAMES:
-            compiling.function = compiling.program.name
+        if compiling.program is not None:
+            known_as = KNOWN_AS.get(compiling.function)  # a user's function may have that name
+            if compiling.function in events.PLACEHOLDER_NAMES or known_as == compiling.program.name:
+                compiling.function = compiling.program.name
 
     def _measure_and_hand_out(
         self, compiling: InFlightCompile, frame: FrameType, needs: Needs

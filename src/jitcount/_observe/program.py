@@ -17,6 +17,7 @@ import numpy as np
 from jitcount._jax import frames
 from jitcount._jax.jaxprs import source_of
 from jitcount._jax.settings import times_cleared
+from jitcount._observe import transformations
 from jitcount._observe.arguments import arguments_of
 from jitcount._observe.functions import Function, describe_body, describe_function
 from jitcount._observe.statics import Static, describe_static
@@ -28,6 +29,7 @@ from jitcount._observe.wrappers import user_call
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from jitcount._jax.transforms import Transformation
     from jitcount._observe.call_site import CallSite
     from jitcount._observe.measuring import LazyMeasure
 
@@ -52,8 +54,10 @@ class Program:
 
     name: str
     transform: str = ""
+    """Its transformations, the outermost first: ``"grad of vmap"``."""
+
     over: str = ""
-    """How it is transformed: ``"by x, y"``, ``"over axis 0 of x"``."""
+    """The same with what they are over, where that can be seen: ``"vmap over axis 0 of x"``."""
 
     function: Function | None = None
     """None for an operation outside of jit, and where the call is not to be seen."""
@@ -116,10 +120,13 @@ class Program:
         mine, others = (one.jaxpr and one.jaxpr() for one in (self, earlier))
         if mine is None or others is not None:
             return mine is not None and mine is not others
-        is_kept = not self.transform and self.function is not None
+        is_kept = not (self.transform or self.over) and self.function is not None
         is_cleared = self.times_cleared is None or self.times_cleared != earlier.times_cleared
         return earlier.jaxpr is not None and not is_kept and not is_cleared
 
+
+KNOWN_AS = {"stage": "asarray"}
+"""Operations that people know by another name than JAX's own."""
 
 HEAD = 5
 """How many numbers of a program stand before those of its places."""
@@ -129,20 +136,22 @@ def describe(seen: frames.Call, name: str, site: CallSite) -> Program:
     """Describe a program while its arguments are at hand."""
     where = ("eager", site.file, site.line) if seen.made_by_jax else ()
     if isinstance(seen.call, frames.PrimitiveCall):
-        program = _describe_primitive(seen.call, name, seen.transform, where)
+        name = KNOWN_AS.get(name, name)
+        program = _describe_primitive(seen.call, name, seen.transforms, where)
     elif isinstance(seen.call, frames.JitCall):
         program = describe_call(seen.call, name, seen, where)
     else:
         # The backward pass of a jitted function, or a compile whose call is not to be seen.
         leaves = _numbered("argument", _run_with(seen))
         program = Program(
-            group=(name, seen.source, seen.transform, *where),
+            group=(name, seen.source, *transformations.kinds(seen.transforms), *where),
             name=name,
-            transform=seen.transform,
+            transform=transformations.in_short(seen.transforms),
+            over=transformations.in_full(seen.transforms)[0],
             settings=settings_now(),
             places=tuple(leaves),
             values=tuple(leaves.values()),
-            is_known=seen.avals is not None and bool(seen.transform),
+            is_known=seen.avals is not None and bool(seen.transforms),
         )
     if seen.jaxpr is not None:
         program.jaxpr = weakref.ref(seen.jaxpr)
@@ -158,19 +167,20 @@ def describe_call(
     """Describe a call of a jitted function."""
     asked = user_call(call)
     function = describe_function(asked.fun, asked.identity)
-    transform, over = "", ""
     found = arguments_of(asked)
-    if seen is not None and seen.transform:
-        transform = seen.transform
+    transforms = () if seen is None else seen.transforms
+    over = ""
+    if seen is not None and transforms:
         leaves = [place for place, value in found.items() if isinstance(value, Leaf)]
-        over = _over(leaves, seen)
+        over, run_with = transformations.in_full(transforms, leaves)
         # The arguments at hand are tracers; what is compiled has more axes, or more arguments.
-        if seen.avals is not None and len(leaves) == len(seen.avals):
-            found.update(zip(leaves, _run_with(seen), strict=True))
+        if seen.avals is not None and len(run_with) == len(seen.avals):
+            pairs = zip(run_with, _run_with(seen), strict=True)
+            found.update((place, leaf) for place, leaf in pairs if place in found)
     return Program(
-        group=(name, function.sources, transform, *where),
+        group=(name, function.sources, *transformations.kinds(transforms), *where),
         name=function.name,
-        transform=transform,
+        transform=transformations.in_short(transforms),
         over=over,
         function=function,
         options=options_of(call.info, call.pmap_options),
@@ -187,23 +197,11 @@ def _run_with(seen: frames.Call) -> list[Leaf]:
     return list(map(describe_placed, avals, seen.arrays or avals))
 
 
-def _over(leaves: list[str], seen: frames.Call) -> str:
-    """How a function is transformed, in the user's names."""
-    if not seen.over:
-        return ""
-    if len(leaves) != len(seen.over):  # several transformations: tangents stand beside the arrays
-        leaves = [f"array {number}" for number in range(len(seen.over))]
-    by_place = dict(zip(leaves, seen.over, strict=True))
-    if len(set(seen.over)) == 1 and None not in seen.over:
-        by_place = {"every argument": seen.over[0]}  # whatever they are called
-    pairs = [(place, axis) for place, axis in by_place.items() if axis is not None]
-    if seen.transform == "vmap":
-        return "over " + ", ".join(f"axis {axis} of {place}" for place, axis in pairs)
-    return "by " + ", ".join(place for place, _ in pairs)
-
-
 def _describe_primitive(
-    call: frames.PrimitiveCall, name: str, transform: str, where: tuple[object, ...]
+    call: frames.PrimitiveCall,
+    name: str,
+    transforms: tuple[Transformation, ...],
+    where: tuple[object, ...],
 ) -> Program:
     found: dict[str, Value] = {}
     if len(call.args) == 1:
@@ -218,9 +216,9 @@ def _describe_primitive(
         if not bodies:
             found[parameter] = Parameter(describe_static(value))
     return Program(
-        group=(name, "primitive", transform, *where, *traced_from),
+        group=(name, "primitive", *transformations.kinds(transforms), *where, *traced_from),
         name=name,
-        transform=transform,
+        transform=transformations.in_short(transforms),
         settings=settings_now(),
         places=tuple(found),
         values=tuple(found.values()),

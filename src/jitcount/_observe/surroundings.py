@@ -103,7 +103,7 @@ def settings_now() -> Settings:
     if len(values) != len(_seen.values) or any(map(operator.is_not, values, _seen.values)):
         _seen.values = values
         named = zip(settings.names(), values, strict=True)
-        users = dict(settings.shown(*each) for each in named if each[0] not in settings.NO_SETTINGS)
+        users = dict(settings.shown(*each) for each in named)
         texts = {name: text_of(value) for name, value in users.items()}
         tokens = {name: equal_token(value) for name, value in users.items()}
         blocks = frozenset(name for name in texts if settings.is_set_for_a_block(name))

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import ClassVar, Self, TypeAlias
 
 from jitcount._explain.causes.cause import Cause, Kind, Precedence, TextCause
+
+_SIZE = re.compile(r"\bof size (\d+)")
 
 _BY_IDENTITY = "JAX knows functions as objects, not as text"
 
@@ -97,7 +100,7 @@ class NewFunction(TextCause, frozen=True, tag="new-function"):
         if self.form == "callable":
             return f"jax.jit was given another {self.name} than before: {_BY_IDENTITY}"
         if self.form == "traced":
-            return f"{self.name} was traced anew: it is called outside of jit, at each call anew"
+            return f"{self.name} was traced anew: outside of jit, JAX may do that at each call"
         if self.around:
             return f"jax.jit was given a new {self.around} of {self.name}: {_BY_IDENTITY}"
         named = self._named.removeprefix("the ")
@@ -115,10 +118,19 @@ class Transform(TextCause, frozen=True, tag="transform"):
     kind: ClassVar = Kind.TRANSFORM
     precedence: ClassVar = Precedence.TRANSFORM
     holds_user_values: ClassVar = False
-    sentence: ClassVar = "{self.where} is compiled {self.after}, and was {self.before}"
+    sentence: ClassVar = "{self.where} is compiled {self.after}, and was {self.before_in_short}"
     remedy: ClassVar = (
         "each way of transforming {self.where} has a program of its own: keep to a few of them"
     )
+
+    @property
+    def before_in_short(self) -> str:
+        """The earlier transformation; only the size, where nothing else differs."""
+        old, new = (_SIZE.split(text) for text in (self.before, self.after))
+        sizes = [o for o, n in zip(old[1::2], new[1::2], strict=False) if o != n]
+        if old[::2] == new[::2] and len(sizes) == 1 and len(old) > 1:
+            return f"with a size of {sizes[0]}"
+        return self.before
 
 
 class JitOption(TextCause, frozen=True, tag="jit-options"):

@@ -139,19 +139,49 @@ def _placement(leaf: Any) -> Placement | None:
         return Placement(f"{device}{_memory(sharding)}", is_sharded=False)
     if isinstance(sharding, jax.sharding.NamedSharding):
         mesh = sharding.mesh
-        axes = ", ".join(f"{name}: {size}" for name, size in mesh.shape.items())
+        axes = ", ".join(map(_mesh_axis, mesh.axis_names, mesh.axis_sizes, _axis_types(mesh)))
         devices = ",".join(str(device.id) for device in mesh.devices.flat)
         over = f"over mesh ({axes}) of devices {devices}"
-        return Placement(f"{_spec(sharding.spec)} {over}{_memory(sharding)}", is_sharded=True)
+        return Placement(f"{_spec(sharding)} {over}{_memory(sharding)}", is_sharded=True)
     return Placement(str(sharding), is_sharded=True)
 
 
-def _spec(spec: Any) -> str:
-    """A `PartitionSpec`; with axes to reduce over, it is no sequence any more (from JAX 0.9)."""
-    parts = list(map(repr, getattr(spec, "partitions", spec)))
+def _axis_types(mesh: Any) -> list[str]:
+    """Of each axis of a mesh "auto", "explicit" or "manual": a program depends on that, too."""
+    types = getattr(mesh, "axis_types", None) or ()
+    return [getattr(each, "name", "Auto").lower() for each in types] or ["auto"] * mesh.size
+
+
+def _mesh_axis(name: Any, size: int, kind: str) -> str:
+    return f"{name}: {size}" if kind == "auto" else f"{name}: {size} {kind}"
+
+
+def _spec(sharding: Any) -> str:
+    """The `PartitionSpec` of a sharding, equal for two that are one to JAX.
+
+    With axes to reduce over, it is no sequence any more (from JAX 0.9).
+    """
+    spec, mesh = sharding.spec, sharding.mesh
+    kinds = dict(zip(mesh.axis_names, _axis_types(mesh), strict=False))
+    # An axis of one device does not divide an array.
+    idle = {name for name, size in mesh.shape.items() if size == 1 and kinds.get(name) == "auto"}
+    entries = [_entry(entry, idle) for entry in getattr(spec, "partitions", spec)]
+    while entries and entries[-1] is None:
+        entries.pop()
+    parts = list(map(repr, entries))
     beside = {name: sorted(map(repr, getattr(spec, name, ()))) for name in ("unreduced", "reduced")}
     parts += [f"{name}={{{', '.join(axes)}}}" for name, axes in beside.items() if axes]
     return f"P({', '.join(parts)})"
+
+
+def _entry(entry: Any, idle: set[Any]) -> Any:
+    """What one axis of an array is divided by: ``P(('x',))`` is ``P('x')``."""
+    if not isinstance(entry, str | tuple):
+        return entry
+    names = tuple(
+        name for name in ((entry,) if isinstance(entry, str) else entry) if name not in idle
+    )
+    return names if len(names) > 1 else next(iter(names), None)
 
 
 def _memory(sharding: Any) -> str:

@@ -12,7 +12,7 @@ SHOWN = {
         "weight 0.995",
         "train_step at examples/weak_type.py:21 in main: 1 recompile",
         "weight: weak float32 → float32",
-        "→ pass jnp.float32(...) for weight in every call, or mark weight as static",
+        "→ pass jnp.float32(...) for weight in every call",
     ],
     "ragged_batches.py": [
         "mean length ",

@@ -85,7 +85,7 @@ def test_weak_type_of_a_scalar() -> None:
                 "x went from weakly typed float32 (as Python scalars and what is made of them) "
                 "to float32"
             ),
-            "pass jnp.float32(...) for x in every call, or mark x as static",
+            "pass jnp.float32(...) for x in every call",
         )
     ]
 
@@ -160,7 +160,7 @@ def test_list_length() -> None:
     assert last_causes(step, ([arr(3)],), ([arr(3)] * 2,)) == [
         (
             "x went from a list of 1 to one of 2",
-            "stack x into one array, or pad it to one length",
+            "pad x to one length, or to a few (buckets)",
         )
     ]
 
@@ -271,7 +271,7 @@ def test_sharding() -> None:
     assert last_causes(step, (sharded("i"),), (sharded(None, "i"),)) == [
         (
             f"x was sharded as P(None, 'i') {mesh} instead of P('i') {mesh}",
-            "give x its sharding once, with jax.device_put, before the first call",
+            "set the sharding of x once, with jax.device_put, before the first call",
         )
     ]
 

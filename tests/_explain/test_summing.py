@@ -1,8 +1,14 @@
 """What is one event to a reader is said once."""
 
-from jitcount._explain.causes.arguments import StaticValue
-from jitcount._explain.causes.arrays import Dtype, Shape
+from jitcount._explain.causes.arguments import (
+    CallConvention,
+    StaticFunction,
+    StaticObject,
+    StaticValue,
+)
+from jitcount._explain.causes.arrays import Dtype, Shape, Sharding, WeakType
 from jitcount._explain.causes.functions import FirstCall, NewFunction
+from jitcount._explain.causes.structure import NOT_GIVEN, Optional
 from jitcount._explain.summary import advice_of, sentences, sentences_of_many
 from jitcount._observe.array_type import ArrayType
 
@@ -64,3 +70,33 @@ def test_the_values_that_a_static_argument_took_are_one_sentence() -> None:
 
 def test_what_cannot_be_summed_up_is_counted() -> None:
     assert sentences_of_many([[FirstCall("f")], [FirstCall("f")]]) == ["first call of f (2 times)"]
+
+
+def test_what_happened_at_several_places_is_said_of_all_of_them() -> None:
+    places = ("x", "y", "mask")
+    sharded = [Sharding(place, "P('i')", "P()") for place in places]
+    assert sentences(sharded) == ["x, y and mask were sharded as P() instead of P('i')"]
+    assert advice_of(sharded) == [
+        "set the sharding of x, y, mask once, with jax.device_put, before the first call"
+    ]
+    by_keyword = [CallConvention(place, by_keyword=True) for place in places[:2]]
+    assert sentences(by_keyword) == ["x and y were passed by keyword instead of by position"]
+    given = [Optional(place, NOT_GIVEN, "an array") for place in places]
+    assert sentences(given) == ["x, y and mask were given, and were not before: an array"]
+    functions = [StaticFunction(place, "f at a.py:3", "f at a.py:3") for place in places[:2]]
+    assert sentences(functions) == [
+        "static arguments x and y are new function objects: f at a.py:3"
+    ]
+    objects = [StaticObject(f"model.{place}", "a", "a", "Model") for place in places[:2]]
+    assert sentences(objects) == ["model.x and model.y are other objects"]
+
+
+def test_what_is_cast_is_cast_each() -> None:
+    cast = [Dtype(place, "float32", "int32") for place in ("x", "y")]
+    assert advice_of(cast) == [
+        "cast them before the call: x.astype('float32'), y.astype('float32')"
+    ]
+    weak = [WeakType(place, "float32", is_weak=True, is_scalar=False) for place in ("x", "y")]
+    assert advice_of(weak) == [
+        "make them strongly typed before the first call: x.astype('float32'), y.astype('float32')"
+    ]

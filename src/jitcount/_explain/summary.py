@@ -15,7 +15,7 @@ import msgspec
 
 from jitcount._explain.causes.arguments import StaticValue
 from jitcount._explain.causes.arrays import Shape
-from jitcount._explain.causes.cause import REDACTED, Kind
+from jitcount._explain.causes.cause import REDACTED, Kind, in_a_list
 from jitcount._observe.call_site import argument_in
 
 if TYPE_CHECKING:
@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from jitcount._explain.causes import Cause
     from jitcount._explain.compile import Compile
 
-# So many places and values are written out; more are counted.
-_MOST_PLACES = 4
+# So many values are written out; more are counted.
 _MOST_VALUES = 4
 
 
@@ -74,7 +73,7 @@ def _sentence(cause: Cause, places: tuple[str, ...], between: str = ": ") -> str
         return cause.brief(between)
     if (axis := one_axis(cause)) is not None:
         return f"axis {axis[0]} of {_together(places, between + cause.changed[1])}"
-    return msgspec.structs.replace(cause, where=_list(places)).brief(between)
+    return cause.brief_at(places, between)
 
 
 def in_a_line(causes: Iterable[Cause]) -> str:
@@ -86,8 +85,8 @@ def in_a_line(causes: Iterable[Cause]) -> str:
 
 def advice_of(causes: Iterable[Cause]) -> list[str]:
     """What to do, once for each event; nothing where there is nothing to do."""
-    found = (msgspec.structs.replace(c, where=_list(places)) for c, places in events(causes))
-    return [cause.advice for cause in found if cause.advice]
+    found = (cause.advice_at(places) for cause, places in events(causes))
+    return [advice for advice in found if advice]
 
 
 def _together(places: tuple[str, ...], what: str) -> str:
@@ -106,9 +105,7 @@ def _short(place: str, root: str) -> str:
 
 
 def _list(places: Sequence[str]) -> str:
-    if len(places) <= _MOST_PLACES:
-        return ", ".join(places)
-    return f"{', '.join(places[: _MOST_PLACES - 1])} and {len(places) - _MOST_PLACES + 1} more"
+    return in_a_list(places, ", ")
 
 
 # --- The causes of many compiles ------------------------------------------------------------------

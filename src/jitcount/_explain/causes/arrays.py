@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
-from jitcount._explain.causes.cause import Cause, Kind, Precedence, TextCause
+from jitcount._explain.causes.cause import Cause, Kind, Precedence, TextCause, in_a_list
 from jitcount._observe.array_type import ArrayType
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 class Shape(Cause, frozen=True, tag="shape"):
@@ -76,7 +79,16 @@ class Dtype(TextCause, frozen=True, tag="dtype"):
     precedence: ClassVar = Precedence.ARRAY
     holds_user_values: ClassVar = False
     subject: ClassVar = "{self.where}"
-    remedy: ClassVar = "cast it before the call: {self.where}.astype('{self.before}')"
+
+    @property
+    def advice(self) -> str:
+        """To cast it."""
+        return self.advice_at((self.where,))
+
+    def advice_at(self, places: Sequence[str]) -> str:
+        """To cast each of them."""
+        cast = in_a_list(tuple(f"{place}.astype('{self.before}')" for place in places), ", ")
+        return f"cast {'it' if len(places) == 1 else 'them'} before the call: {cast}"
 
 
 class WeakType(Cause, frozen=True, tag="weak-type"):
@@ -106,12 +118,16 @@ class WeakType(Cause, frozen=True, tag="weak-type"):
     def advice(self) -> str:
         """To pass an array of that dtype."""
         if self.is_scalar:
-            passed = f"pass jnp.{self.dtype}(...) for {self.where} in every call"
-            # A part of an argument cannot be static.
-            can_be_static = self.where.isidentifier()
-            return f"{passed}, or mark {self.where} as static" if can_be_static else passed
-        strong = f"{self.where}.astype('{self.dtype}')"
-        return f"make it strongly typed before the first call: {strong}"
+            return f"pass jnp.{self.dtype}(...) for {self.where} in every call"
+        return self.advice_at((self.where,))
+
+    def advice_at(self, places: Sequence[str]) -> str:
+        """To pass arrays of that dtype."""
+        if self.is_scalar:
+            return super().advice_at(places)
+        strong = in_a_list(tuple(f"{place}.astype('{self.dtype}')" for place in places), ", ")
+        it = "it" if len(places) == 1 else "them"
+        return f"make {it} strongly typed before the first call: {strong}"
 
     def __str__(self) -> str:
         weakly = f"weakly typed {self.dtype} (as Python scalars and what is made of them)"
@@ -143,10 +159,18 @@ class Sharding(TextCause, frozen=True, tag="sharding"):
     kind: ClassVar = Kind.SHARDING
     precedence: ClassVar = Precedence.ARRAY
     holds_user_values: ClassVar = False
-    sentence: ClassVar = "{self.where} was sharded as {self.after} instead of {self.before}"
     remedy: ClassVar = (
-        "give {self.where} its sharding once, with jax.device_put, before the first call"
+        "set the sharding of {self.where} once, with jax.device_put, before the first call"
     )
+
+    def __str__(self) -> str:
+        old, new = (
+            f"on {text}" if text == NO_DEVICE else f"sharded as {text}"
+            for text in (self.before, self.after)
+        )
+        if NO_DEVICE not in {self.before, self.after}:
+            old = self.before
+        return f"{self.where} was {new} instead of {old}"
 
 
 ArrayCause: TypeAlias = Shape | Dtype | WeakType | OnDevice | Sharding

@@ -5,9 +5,12 @@ from __future__ import annotations
 import enum
 import os
 import re
-from typing import ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 REDACTED = "<redacted>"
 """Stands in place of a value of the user's that is not to be shown."""
@@ -26,6 +29,30 @@ def is_redaction_requested() -> bool:
 
 # A key that is no number, with all that follows: it may hold brackets of its own.
 _KEY = re.compile(r"\[(?!\d+\]).*", re.DOTALL)
+
+
+# So many places are written out; more are counted.
+_MOST_PLACES = 4
+
+# What the sentences say of one place, and of several.
+_PLURALS = [
+    (re.compile(r"\bwas\b"), "were"),
+    (re.compile(r"\bstatic argument\b"), "static arguments"),
+    (re.compile(r"\bis another (.*?object)\b"), r"are other \1s"),
+    (re.compile(r"\bis a new (.*?object)\b"), r"are new \1s"),
+]
+
+
+def in_a_list(places: Sequence[str], last: str = " and ") -> str:
+    """Several places, as people list them.
+
+    >>> in_a_list(["x", "y", "mask"]), in_a_list(["x", "y"], ", ")
+    ('x, y and mask', 'x, y')
+    """
+    if len(places) > _MOST_PLACES:
+        more = len(places) - _MOST_PLACES + 1
+        return f"{', '.join(places[: _MOST_PLACES - 1])} and {more} more"
+    return last.join(filter(None, [", ".join(places[:-1]), places[-1]]))
 
 
 class Kind(enum.StrEnum):
@@ -159,6 +186,20 @@ class Cause(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="
     def advice(self) -> str:
         """What to do about it."""
         return self.remedy.format(self=self)
+
+    def advice_at(self, places: Sequence[str]) -> str:
+        """What to do about it where it happened at several places."""
+        return msgspec.structs.replace(self, where=in_a_list(places, ", ")).advice
+
+    def brief_at(self, places: Sequence[str], between: str = ": ") -> str:
+        """The shortest way to say that it happened at several places."""
+        joined = msgspec.structs.replace(self, where=in_a_list(places, ", "))
+        if len(places) == 1 or all(joined.changed):
+            return joined.brief(between)
+        said = str(msgspec.structs.replace(self, where=in_a_list(places)))
+        for pattern, plural in _PLURALS:
+            said = pattern.sub(plural, said)
+        return said
 
     @property
     def changed(self) -> tuple[str, str]:

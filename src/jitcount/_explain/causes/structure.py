@@ -42,7 +42,7 @@ class Length(_StructureCause, frozen=True, tag="pytree/length"):
     sentence: ClassVar = (
         "{self.where} went from a {self.container} of {self.lengths[0]} to one of {self.lengths[1]}"
     )
-    remedy: ClassVar = "stack {self.where} into one array, or pad it to one length"
+    remedy: ClassVar = "pad {self.where} to one length, or to a few (buckets)"
     container: str
     lengths: tuple[int, int]
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import linecache
 import re
 import shlex
 import shutil
@@ -107,6 +108,8 @@ def printed_by(example: Example, directory: Path) -> str:
 
 def _printed_by_python(code: str) -> str:
     printed = io.StringIO()
+    # As a file or a notebook's cell: what can be jitted is read from the source.
+    linecache.cache["train.py"] = len(code), None, code.splitlines(keepends=True), "train.py"
     jax.clear_caches()
     with registry.own_history(), contextlib.redirect_stdout(printed):
         exec(compile(code, "train.py", "exec"), {"__name__": "__main__"})  # noqa: S102

@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from jitcount._explain.causes import Kind
+from jitcount._explain.fix import IMPORTS, OUTSIDE_JIT
 from jitcount._ledger.environment import environment
 from jitcount._targets.chips import CHIPS
 from tests.helpers import ROOT, sessions
@@ -93,9 +94,17 @@ def test_the_test_command_is_what_ci_runs() -> None:
 
 
 def test_every_kind_of_cause_is_in_the_table() -> None:
-    table = TEXTS["causes.md"].partition("| kind | it was compiled because |")[2]
-    firsts = re.findall(r"^\| (`.*?) \|", table.partition("\n\n")[0], re.MULTILINE)
-    assert {kind for cell in firsts for kind in re.findall(r"`([\w-]+)`", cell)} == set(Kind)
+    table = TEXTS["causes.md"].partition("| code | kind | it was compiled because |")[2]
+    rows = re.findall(r"^\| (JC.*?) \| (`.*?) \|", table.partition("\n\n")[0], re.MULTILINE)
+    codes = [code for cell, _ in rows for code in cell.split(", ")]
+    kinds = [kind for _, cell in rows for kind in re.findall(r"`([\w-]+)`", cell)]
+    assert set(kinds) == set(Kind)
+    assert codes == [Kind(kind).code for kind in kinds]
+
+
+def test_every_code_has_a_row() -> None:
+    shown = set(re.findall(r"^\| (JC\d+)(?:, )?", TEXTS["causes.md"], re.MULTILINE))
+    assert {OUTSIDE_JIT, IMPORTS} <= shown
 
 
 def test_the_releases_are_those_of_the_sessions() -> None:

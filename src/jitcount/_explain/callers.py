@@ -91,19 +91,24 @@ def _one_line(text: str) -> str:
 # --- The source -----------------------------------------------------------------------------------
 
 
+def _source(filename: str) -> str:
+    """The source of a file, or of what stands for one in a notebook; empty where there is none."""
+    return "".join(linecache.getlines(filename))
+
+
 @functools.lru_cache(maxsize=64)
-def _tree(filename: str) -> ast.Module | None:
-    """The source of a file, parsed; None where there is none, or it is no Python."""
+def _tree(source: str) -> ast.Module | None:
+    """A source, parsed; None where it is no Python of this release."""
     try:
-        return ast.parse("".join(linecache.getlines(filename)))
+        return ast.parse(source)
     except (SyntaxError, ValueError, RecursionError):
         return None
 
 
 @functools.lru_cache(maxsize=64)
-def _calls(filename: str) -> Mapping[tuple[int, int], ast.Call]:
-    """The calls in a file by the line and column at which they end: no two end at the same."""
-    tree = _tree(filename)
+def _calls(source: str) -> Mapping[tuple[int, int], ast.Call]:
+    """The calls in a source by the line and column at which they end: no two end at the same."""
+    tree = _tree(source)
     nodes = ast.walk(tree) if tree is not None else iter(())
     return {
         (node.end_lineno or 0, node.end_col_offset or 0): node
@@ -118,7 +123,7 @@ def _call_at(code: CodeType, instruction: int) -> ast.Call | None:
     if positions is None:
         return None
     line, end_line, column, end_column = positions
-    call = _calls(code.co_filename).get((end_line or 0, end_column or 0))
+    call = _calls(_source(code.co_filename)).get((end_line or 0, end_column or 0))
     if call is None or line is None or column is None:
         return call
     # An operator may end where the call on its right does, but begins before it. The instruction
@@ -127,9 +132,9 @@ def _call_at(code: CodeType, instruction: int) -> ast.Call | None:
 
 
 @functools.lru_cache(maxsize=64)
-def _functions(filename: str) -> Mapping[tuple[int, str], AnyFunction]:
-    """The functions of a file, by the line at which their code begins and their name."""
-    tree = _tree(filename)
+def _functions(source: str) -> Mapping[tuple[int, str], AnyFunction]:
+    """The functions of a source, by the line at which their code begins and their name."""
+    tree = _tree(source)
     found: dict[tuple[int, str], AnyFunction] = {}
     for node in ast.walk(tree) if tree is not None else ():
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -203,7 +208,7 @@ def _why_not(call: ast.Call, callee: Callee, inside: tuple[CodeType, ...]) -> st
 
 def _function_of(code: CodeType) -> AnyFunction | None:
     """The source of a function; None where it is not to be had."""
-    return _functions(code.co_filename).get((code.co_firstlineno, code.co_name))
+    return _functions(_source(code.co_filename)).get((code.co_firstlineno, code.co_name))
 
 
 def _needs_a_value(code: CodeType) -> str:

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 __all__ = ["IMPORTS", "OUTSIDE_JIT", "Fix", "fixes", "worst"]
 
-# A fix that saves less than this share of all compiling is not worth a reader's time.
+# Operations outside of jit that take less than this share of all compiling are not worth a reader's
+# time. A function that is compiled again is: it may be so in each epoch of a longer run.
 _WORTH = 0.02
 
 _MOST = 8
@@ -43,4 +44,6 @@ def fixes(compiles: Iterable[Compile]) -> list[Fix]:
 
 def worst(found: Sequence[Fix], seconds: float) -> list[Fix]:
     """The fixes that matter to a program that compiles for so many seconds."""
-    return [fix for fix in found if fix.seconds >= _WORTH * seconds][:_MOST]
+    outside = {OUTSIDE_JIT, IMPORTS}
+    limit = _WORTH * seconds
+    return [fix for fix in found if fix.code not in outside or fix.seconds >= limit][:_MOST]

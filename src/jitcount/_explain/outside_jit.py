@@ -70,7 +70,8 @@ def _best(compiles: Sequence[Compile], drivers: set[_Call]) -> _Call | None:
 
 
 def _is_worth_it(compiles: Sequence[Compile]) -> bool:
-    return len(compiles) >= _MANY_OPERATIONS
+    again = sum(not is_first(compiled) for compiled in compiles)
+    return len(compiles) >= _MANY_OPERATIONS or again > 1
 
 
 def _fix_of_call(call: _Call, below: Sequence[Compile]) -> Fix:
@@ -154,12 +155,7 @@ def _lines(compiles: Sequence[Compile], running: set[tuple[str, str]]) -> list[F
         site = compiled.call_site
         is_driver = site.function == "<module>" or _function(site) in running
         groups.setdefault(site if is_driver else _function(site), []).append(compiled)
-    return [_fix_of_lines(group) for group in groups.values() if _is_worth_moving(group)]
-
-
-def _is_worth_moving(group: Sequence[Compile]) -> bool:
-    again = sum(not is_first(compiled) for compiled in group)
-    return len(group) >= _MANY_OPERATIONS or again > 1
+    return [_fix_of_lines(group) for group in groups.values() if _is_worth_it(group)]
 
 
 def _fix_of_lines(group: Sequence[Compile]) -> Fix:

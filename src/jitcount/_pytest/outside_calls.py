@@ -13,7 +13,7 @@ import contextlib
 import re
 from collections import deque
 from os import getpid  # at once: a test may put another one in its place
-from time import perf_counter
+from time import perf_counter, time
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -89,6 +89,7 @@ class OutsideCalls:
         self._config = config
         self._owner = self._process = getpid()
         self._began_at = perf_counter()
+        self._started_at = time()
         self._place = _CONFTEST
         self._fixtures: list[pytest.FixtureDef[Any]] = []
         """Those that are being set up or torn down, the innermost last."""
@@ -154,6 +155,11 @@ class OutsideCalls:
     def run_s(self) -> float:
         """Seconds since the run began."""
         return perf_counter() - self._began_at
+
+    @property
+    def span(self) -> tuple[float, float]:
+        """When the run began, and now, in seconds since the epoch."""
+        return self._started_at, self._started_at + self.run_s
 
     def add_rerun(self, compiles: Sequence[Compile]) -> None:
         """Take what a test has compiled that is now run again."""

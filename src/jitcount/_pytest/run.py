@@ -174,7 +174,9 @@ class Run:
         outside = {} if self._outside is None else self._outside.compiles
         every = {**self._found, **outside}
         cases = {entry: CaseEntry(compiles=found) for entry, found in every.items()}
-        write_ledger(path, Ledger(environment=where, cases=cases))
+        began, ended = (0.0, 0.0) if self._outside is None else self._outside.span
+        ledger = Ledger(environment=where, started_at=began, ended_at=ended, cases=cases)
+        write_ledger(path, ledger)
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """Show what to fix, what compiles most, and what a budget no longer needs."""

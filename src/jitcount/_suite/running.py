@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import time
 from typing import TYPE_CHECKING
 
 import jax
@@ -50,6 +51,7 @@ def run_suite(
     With `as_if` they compute as that target would.
     """
     found = {}
+    started_at = time.time()
     with as_if_or_null(as_if) as emulation:
         known, perhaps = known_here(as_if), _perhaps_wrong_here(as_if)
         for case in cases:
@@ -64,7 +66,12 @@ def run_suite(
                 entry = msgspec.structs.replace(entry, known_wrong=reference)
             found[case.id] = entry
             after(case, entry)
-        return Ledger(environment=environment(), cases=found)
+        return Ledger(
+            environment=environment(),
+            started_at=started_at,
+            ended_at=time.time(),
+            cases=found,
+        )
 
 
 def known_here(as_if: str = "") -> list[Miscompile]:

@@ -211,7 +211,8 @@ advised(
 
 advised(
     StaticValue,
-    "pass n as an array if the program can do with one for all values of n",
+    "pass n as an array if it is only computed with; "
+    "if it gives a shape or chooses a branch, keep to a few values",
     calls((arr(3), 2), (arr(3), 7), static_argnums=1),
     an_array=calls((arr(3), jnp.int32(2)), (arr(3), jnp.int32(7))),
 )
@@ -273,7 +274,8 @@ ONCE = lambda: None  # noqa: E731
 FUNCTIONS = [math.sin, math.cos, math.tan, math.exp]
 advised(
     StaticFunction,
-    "make the function that is passed as n once, outside of the loop",
+    "make the function that is passed as n once; "
+    "pass what it reads, if that changes, as an argument",
     calls(*((arr(3), lambda: None) for _ in range(2)), static_argnums=1),
     once=calls(*((arr(3), ONCE) for _ in range(2)), static_argnums=1),
 )
@@ -501,7 +503,8 @@ advised(
 )
 advised(
     NewFunction,
-    "hoist the lambda out of the loop: make it once, and its jax.jit once",
+    "make the lambda once, and its jax.jit once; "
+    "pass what it reads, if that changes, as an argument",
     twice(lambda: lambda x: 2 * x),
     once=once(lambda: lambda x: 2 * x),
     function="<lambda>",

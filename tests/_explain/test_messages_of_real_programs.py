@@ -48,7 +48,8 @@ def static_number(place: str, before: str, after: str) -> Messages:
     return [
         (
             f"static argument {place} went from {before} to {after}",
-            f"pass {place} as an array if the program can do with one for all values of {place}",
+            f"pass {place} as an array if it is only computed with; "
+            "if it gives a shape or chooses a branch, keep to a few values",
         )
     ]
 
@@ -111,7 +112,8 @@ LAST: dict[str, Messages] = {
     "static-function-that-is-made-anew": [
         (
             "static argument activation is a new function object: <lambda> at LINE",
-            "make the function that is passed as activation once, outside of the loop",
+            "make the function that is passed as activation once; "
+            "pass what it reads, if that changes, as an argument",
         )
     ],
     "object-in-a-static-field": [

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jitcount._observe.callers import ARRAY, OTHER, STATIC, kind_of
+from jitcount._observe.callers import ARRAY, OTHER, STATIC, TREE, kind_of
 
 
 @dataclass(frozen=True)
@@ -21,8 +21,9 @@ class Loader:
     ("value", "kind"),
     [
         (np.ones(3), ARRAY),
-        ({"w": jnp.ones(3), "rate": 0.1}, ARRAY),
-        ([], ARRAY),
+        (0.5, ARRAY),
+        ({"w": jnp.ones(3), "rate": 0.1}, TREE),
+        ([], TREE),
         (64, STATIC),
         ("relu", STATIC),
         (None, STATIC),

@@ -57,7 +57,7 @@ def test_an_empty_log_says_so() -> None:
 
 def test_a_log_is_printed_as_a_table() -> None:
     assert log_of(SUM, ADD, AGAIN, STEP) == (
-        "3 compiles and 1 disk hit took 101 ms; what follows would save 33.9 ms\n"
+        "3 compiles and 1 disk hit took 101 ms; what is listed below would save 33.9 ms\n"
         "\n"
         "What to fix\n"
         "  1. sum at train.py:42 in main: 1 recompile, 33.9 ms [JC101]\n"

@@ -154,7 +154,7 @@ def _fix(
         count=len(gone),
         seconds=sum(compiled.total_s for compiled in gone),
         is_at_most=False,
-        changes=tuple(sentences_of_many(causes)),
+        changes=tuple(sentences_of_many(causes, counted=False)),
         advices=tuple(dict.fromkeys(advices)),
         compiles=tuple(gone),
     )

@@ -111,7 +111,7 @@ def _list(places: Sequence[str]) -> str:
 # --- The causes of many compiles ------------------------------------------------------------------
 
 
-def sentences_of_many(compiles: Sequence[Sequence[Cause]]) -> list[str]:
+def sentences_of_many(compiles: Sequence[Sequence[Cause]], *, counted: bool = True) -> list[str]:
     """Why several programs of one function were compiled; most often first.
 
     An axis that took many lengths, a static argument that took many values, is said once.
@@ -126,7 +126,7 @@ def sentences_of_many(compiles: Sequence[Sequence[Cause]]) -> list[str]:
             said[name] += 1
             taken.setdefault(name, []).extend(values)
     ranked = [(name, count, list(dict.fromkeys(taken[name]))) for name, count in said.most_common()]
-    return [_said(name, count, values) for name, count, values in ranked]
+    return [_said(name, count if counted else 1, values) for name, count, values in ranked]
 
 
 def _taken(cause: Cause, places: tuple[str, ...]) -> tuple[str, list[Any]]:

@@ -27,13 +27,19 @@ _logger = logging.getLogger("jitcount")
 _MOST_CALLERS = 64
 
 ARRAY = "array"
-"""An array, or a pytree that holds nothing but arrays and floating-point numbers."""
+"""An array, or a floating-point number."""
+
+TREE = "tree"
+"""A pytree that holds nothing but these."""
 
 STATIC = "static"
 """No array, but hashable: what `jax.jit` can take as a static argument."""
 
 OTHER = "other"
 """Neither: a list of names, a data loader."""
+
+LINEN = "linen"
+"""A module of `flax.linen`, which is equal to others with the same fields: a static argument."""
 
 NNX, EQUINOX = "nnx", "equinox"
 """An object of `flax.nnx`, or one of equinox, which have a jit of their own."""
@@ -174,27 +180,29 @@ def kind_of(value: Any) -> str:
     """Which kind of argument a value is for a jit.
 
     >>> import numpy as np
-    >>> kind_of({"w": np.ones(3)}), kind_of(64), kind_of([64, "relu"])
-    ('array', 'static', 'other')
+    >>> kind_of(np.ones(3)), kind_of({"w": 0.5}), kind_of(64), kind_of([64, "relu"])
+    ('array', 'tree', 'static', 'other')
     """
     if isinstance(value, type):
         return STATIC
     if (kind := _kind_of_class(type(value))) != OTHER:
         return kind
+    if is_a(value, *ARRAYS, float, complex):
+        return ARRAY
     leaves = jax.tree.leaves(value)
     if all(is_a(leaf, *ARRAYS, float, complex) for leaf in leaves) and value is not None:
-        return ARRAY
+        return TREE
     return STATIC if _is_hashable(value) else OTHER
 
 
 def _kind_of_class(each: type) -> str:
-    """Whose jit takes the objects of a class: `NNX`, `EQUINOX` or `OTHER`."""
+    """Whose the objects of a class are: `NNX`, `EQUINOX`, `LINEN` or `OTHER`."""
     bases = {base.__module__ for base in each.__mro__}
     if any(module.startswith("flax.nnx") for module in bases):
         return NNX
     if any(module.partition(".")[0] == "equinox" for module in bases):
         return EQUINOX
-    return OTHER
+    return LINEN if any(module.startswith("flax.linen") for module in bases) else OTHER
 
 
 def _is_hashable(value: Any) -> bool:

@@ -99,7 +99,8 @@ def _headline(
     if not listed:
         return text
     up_to = "up to " if any(fix.is_at_most for fix in listed) else ""
-    return f"{text}; what follows would save {up_to}{seconds(sum(f.seconds for f in listed))}"
+    saved = seconds(sum(fix.seconds for fix in listed))
+    return f"{text}; what is listed below would save {up_to}{saved}"
 
 
 def _phases(compiles: Sequence[Compile]) -> Note:
@@ -125,11 +126,12 @@ def fix_notes(number: int, fix: Fix, *below: str) -> list[Note]:
 
 def _rest(found: Sequence[Fix], listed: Sequence[Fix]) -> list[Note]:
     """A line about what saves too little to be listed."""
-    left = [fix for fix in found if fix not in listed]
+    left = [fix for fix in found if fix not in listed and fix.seconds]
     if not left:
         return []
+    up_to = "up to " if any(fix.is_at_most for fix in left) else ""
     saved = seconds(sum(fix.seconds for fix in left))
-    return [Note(f"and {len(left)} more that would save {saved} together", depth=1)]
+    return [Note(f"and {len(left)} more that would save {up_to}{saved} besides", depth=1)]
 
 
 # --- What was compiled ----------------------------------------------------------------------------

@@ -196,9 +196,9 @@ def _call_in_lambda(jit: Any, function: Any, /, *args: Any, **kwargs: Any) -> An
 
     Like the lambda that it stands for, it is made anew at each call.
     """
-    from jitcount._observe.callers import ARRAY, EQUINOX, NNX, kind_of  # noqa: PLC0415 (needs JAX)
+    from jitcount._observe.callers import ARRAY, EQUINOX, NNX, TREE, kind_of  # noqa: PLC0415 (needs JAX)
 
-    traced = {ARRAY, EQUINOX, NNX}
+    traced = {ARRAY, EQUINOX, NNX, TREE}
     values = [*args, *kwargs.values()]
     places = [place for place, value in enumerate(values) if kind_of(value) in traced]
     receiver = getattr(function, "__self__", None)

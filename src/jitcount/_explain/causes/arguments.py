@@ -28,8 +28,10 @@ class StaticValue(_StaticCause, frozen=True, tag="static-argument/value"):
         """To pass it as an array, if that can be."""
         place = self.where
         if self.is_number:
-            can = f"the program can do with one for all values of {place}"
-            return f"pass {place} as an array if {can}"
+            return (
+                f"pass {place} as an array if it is only computed with; "
+                "if it gives a shape or chooses a branch, keep to a few values"
+            )
         return f"each value of {place} has a program of its own: keep to a few of them"
 
 
@@ -86,7 +88,8 @@ class StaticFunction(Identity, frozen=True, tag="static-argument/function"):
         "static argument {self.where} is a new function object: {self.after}"
     )
     remedy_if_alike: ClassVar = (
-        "make the function that is passed as {self.where} once, outside of the loop"
+        "make the function that is passed as {self.where} once; "
+        "pass what it reads, if that changes, as an argument"
     )
 
     def redacted(self) -> Self:

@@ -85,7 +85,8 @@ class NewFunction(TextCause, frozen=True, tag="new-function"):
         if self.around:
             return f"make the jax.jit of {self.name} once, outside of the loop"
         remedies = {
-            "lambda": "hoist the lambda out of the loop: make it once, and its jax.jit once",
+            "lambda": "make the lambda once, and its jax.jit once; "
+            "pass what it reads, if that changes, as an argument",
             "partial": f"make the partial of {self.name} once, or pass what it binds as arguments",
             "method": f"keep one object, and one jax.jit of its {self.name}",
             "callable": f"keep one {self.name}, and one jax.jit of it",

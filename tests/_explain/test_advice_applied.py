@@ -130,6 +130,12 @@ advised(
 )
 advised(
     Dtype,
+    "give it that dtype in every call: jnp.int32(x)",
+    calls(2, True),
+    given_a_dtype=calls(jnp.int32(2), jnp.int32(True)),  # noqa: FBT003 (an argument of a jit)
+)
+advised(
+    Dtype,
     "cast it before the call: x.astype('float32')",
     calls(arr(3), arr(3, dtype="int32")),
     cast=calls(arr(3), arr(3, dtype="int32").astype("float32")),

@@ -204,7 +204,7 @@ def _leaf(place: str, old: Leaf, new: Leaf) -> Iterator[AnyCause]:
     if old.shape != new.shape:
         yield Shape(place, old.type, new.type)
     if old.dtype != new.dtype:
-        yield Dtype(place, old.dtype, new.dtype)
+        yield Dtype(place, old.dtype, new.dtype, is_scalar=not (old.shape or new.shape))
     elif old.is_weak != new.is_weak and old.shape == new.shape:
         yield WeakType(place, new.dtype, new.is_weak, is_scalar=not new.shape)
     if old.placement != new.placement:

@@ -79,6 +79,7 @@ class Dtype(TextCause, frozen=True, tag="dtype"):
     precedence: ClassVar = Precedence.ARRAY
     holds_user_values: ClassVar = False
     subject: ClassVar = "{self.where}"
+    is_scalar: bool = False
 
     @property
     def advice(self) -> str:
@@ -86,7 +87,10 @@ class Dtype(TextCause, frozen=True, tag="dtype"):
         return self.advice_at((self.where,))
 
     def advice_at(self, places: Sequence[str]) -> str:
-        """To cast each of them."""
+        """To cast each of them; what may be a Python number has no ``astype``."""
+        if self.is_scalar:
+            passed = in_a_list(tuple(f"jnp.{self.before}({place})" for place in places), ", ")
+            return f"give it that dtype in every call: {passed}"
         cast = in_a_list(tuple(f"{place}.astype('{self.before}')" for place in places), ", ")
         return f"cast {'it' if len(places) == 1 else 'them'} before the call: {cast}"
 

@@ -97,6 +97,28 @@ def test_lengths_and_values_that_multiply_are_two_fixes() -> None:
     assert [(fix.code, fix.count) for fix in found] == [("JC101", 8), ("JC201", 1)]
 
 
+def test_two_arrays_that_change_length_together_are_one_fix_whatever_else_changes() -> None:
+    def rate(before: str, after: str) -> StaticValue:
+        return StaticValue("lr", before, after, is_number=True)
+
+    def with_lengths(x: int, *causes: AnyCause) -> Compile:
+        return compiled(*causes, signature=(f"float32[{x},4]", f"float32[{x - 1}]"))
+
+    def lengths(before: int, after: int) -> tuple[AnyCause, ...]:
+        y = [ArrayType("float32", (length - 1,)) for length in (before, after)]
+        return shape((before, 4), (after, 4)), Shape("y", *y)
+
+    slow = [with_lengths(6, FIRST), with_lengths(10, *lengths(6, 10))]
+    slow.append(with_lengths(8, *lengths(10, 8)))
+    fast = [with_lengths(6, rate("0.1", "0.2")), with_lengths(10, *lengths(6, 10))]
+    fast.append(with_lengths(8, *lengths(10, 8)))
+    found = fixes([*slow, *fast])
+    assert [(fix.code, fix.count, len(fix.advices)) for fix in found] == [
+        ("JC201", 3, 1),
+        ("JC101", 2, 2),
+    ]
+
+
 def test_what_was_compiled_ahead_of_time_was_meant() -> None:
     assert fixes([compiled(FIRST), compiled(shape((3,), (4,)), ahead_of_time=True)]) == []
 

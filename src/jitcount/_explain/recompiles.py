@@ -7,6 +7,7 @@ saves is counted after those before it: with one length for all, only the learni
 from __future__ import annotations
 
 import itertools
+import operator
 from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -61,7 +62,7 @@ def recompiles(compiles: Sequence[Compile]) -> list[Fix]:
 
 def _fixes(group: Sequence[Compile]) -> list[Fix]:
     every = [_events(compiled) for compiled in group]
-    states = _states(every)
+    states = _states(group, every)
     found: list[Fix] = []
     prevented: set[_Change] = set()
     together: list[_Change] = []  # changes that save nothing alone
@@ -97,23 +98,43 @@ def _event(cause: Cause, places: tuple[str, ...]) -> _Event:
     return _Event((type(cause), places), cause.before, after, causes)
 
 
-def _states(every: Sequence[Sequence[_Event]]) -> list[_State]:
+def _states(group: Sequence[Compile], every: Sequence[Sequence[_Event]]) -> list[_State]:
     """What each compile has, from what differed from the nearest compile before it."""
     initial: _State = {}
     for event in itertools.chain.from_iterable(every):
         initial.setdefault(event.change, event.before)
     states: list[_State] = []
-    for one in every:
-        state: _State = {}
-        for earlier in reversed(states):
-            if all(earlier.get(e.change, initial[e.change]) == e.before for e in one):
-                state = earlier
-                break
-        state = state | {event.change: event.after for event in one}
-        states.append(
-            {c: value for c, value in state.items() if value != initial[c]} if one else {}
-        )
+    for number, one in enumerate(every):
+        before = [
+            (group[earlier].signature, states[earlier])
+            for earlier in reversed(range(number))
+            if all(states[earlier].get(e.change, initial[e.change]) == e.before for e in one)
+        ]
+        changed = {event.change: event.after for event in one}
+        found = [
+            (signature, {c: v for c, v in (state | changed).items() if v != initial[c]})
+            for signature, state in before or [((), {})]
+        ]
+        if one and len(found) > 1:
+            found = [_likeliest(found, group[number].signature, states)]
+        states.append(found[0][1] if one else {})
     return states
+
+
+def _likeliest(
+    found: Sequence[tuple[tuple[str, ...], _State]],
+    signature: tuple[str, ...],
+    before: Sequence[_State],
+) -> tuple[tuple[str, ...], _State]:
+    """Which of several states a compile has, each with the signature of the compile before it.
+
+    No program is compiled twice, and an array that is not said to have changed has not. Of those
+    that are as likely it is the first.
+    """
+    return min(
+        found,
+        key=lambda one: (one[1] in before, sum(map(operator.ne, one[0], signature))),
+    )
 
 
 def _kept(group: Sequence[Compile], states: Sequence[_State], prevented: set[_Change]) -> list[int]:

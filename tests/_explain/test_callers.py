@@ -89,6 +89,21 @@ def test_what_has_no_hash_stays_in_a_lambda(run: Run) -> None:
     assert advice(run(NET, layered, f"{text}\n")) == []
 
 
+def test_a_lambda_in_a_loop_is_to_be_made_once(run: Run) -> None:
+    layered = """
+        def layered(key, x, names):
+            return {name: net(key, x) for name in names}
+
+    """
+    loop = "for _ in range(3):\n    "
+    log = run(NET, layered, f"{loop}layered(key, x, ['a', 'b'])\n")
+    made, given = "jax.jit(lambda key, x: layered(key, x, ['a', 'b']))", "(key, x)"
+    once = "make the jitted lambda once, before the loop"
+    assert advice(log) == [("layered", f"{made}{given}, and {once}")]
+    applied = run(NET, layered, f"jitted = {made}\n{loop}jitted{given}\n")
+    assert len(applied.compiles) == len(log.compiles) - fixes(log.compiles)[0].count + 1
+
+
 LOOP = """
     step = jax.jit(lambda x: x + 1)
 

@@ -62,6 +62,9 @@ class Caller(Stored, frozen=True):
     imports: str = ""
     """The module that is imported there."""
 
+    in_loop: bool = False
+    """Whether the call stands in a loop of the same function."""
+
 
 def written_callers(frames: tuple[CallerFrame, ...]) -> tuple[Caller, ...]:
     """The lines of a stack with what their source says; each is read once."""
@@ -79,8 +82,10 @@ def _written(frame: CallerFrame) -> Caller:
     if frame.callee is None:
         return Caller(site=frame.site, calls=calls, why_not="it is JAX's own")
     why_not = _why_not(call, frame.callee, frame.inside)
-    jitted = "" if why_not else _jitted(call, calls, frame.callee)
-    return Caller(site=frame.site, calls=calls, jitted=jitted, why_not=why_not)
+    if why_not:
+        return Caller(site=frame.site, calls=calls, why_not=why_not)
+    jitted, in_loop = _jitted(call, calls, frame.callee), _is_in_a_loop(call, frame.code)
+    return Caller(site=frame.site, calls=calls, jitted=jitted, in_loop=in_loop)
 
 
 def _one_line(text: str) -> str:
@@ -145,7 +150,17 @@ def _functions(source: str) -> Mapping[tuple[int, str], AnyFunction]:
     return found
 
 
-def _own_nodes(function: AnyFunction) -> Iterator[ast.AST]:
+_LOOPS = ast.For | ast.AsyncFor | ast.While | ast.ListComp | ast.SetComp | ast.DictComp
+
+
+def _is_in_a_loop(call: ast.Call, code: CodeType) -> bool:
+    """Whether a call stands in a loop of the function that makes it."""
+    around = _function_of(code) or _tree(code.co_filename)
+    loops = (n for n in _own_nodes(around) if isinstance(n, _LOOPS)) if around is not None else ()
+    return any(node is call for loop in loops for node in ast.walk(loop))
+
+
+def _own_nodes(function: AnyFunction | ast.Module) -> Iterator[ast.AST]:
     """All that a function does itself, without what the functions and classes in it do."""
     body = function.body if isinstance(function.body, list) else [function.body]
     waiting: list[ast.AST] = list(body)
@@ -193,6 +208,8 @@ def _why_not(call: ast.Call, callee: Callee, inside: tuple[CodeType, ...]) -> st
     function = _function_of(callee.code)
     if callee.code.co_name == "<module>":
         reason = "it runs a module"
+    elif callee.module.partition(".")[0] == "numpy":
+        reason = "it is NumPy's"
     elif callee.makes_object:
         reason = (
             _why_not_these_arguments(call, callee) if _flavour(callee) else "it makes an object"

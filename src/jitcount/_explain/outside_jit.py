@@ -85,9 +85,16 @@ def _fix_of_call(call: _Call, below: Sequence[Compile]) -> Fix:
         seconds=sum(compiled.total_s for compiled in below),
         is_at_most=True,
         changes=(),
-        advices=(caller.jitted,),
+        advices=(_advice_for_call(caller),),
         compiles=tuple(below),
     )
+
+
+def _advice_for_call(caller: Caller) -> str:
+    """The call under a jit; a lambda is another function each time that it is made."""
+    if caller.in_loop and "jit(lambda" in caller.jitted:
+        return f"{caller.jitted}, and make the jitted lambda once, before the loop"
+    return caller.jitted
 
 
 def _what_changed(compiles: Sequence[Compile]) -> tuple[str, ...]:
@@ -130,11 +137,21 @@ def _fix_of_import(module: str, group: Sequence[Compile]) -> Fix:
 
 def _where(compiles: Iterable[Compile]) -> str:
     """The innermost lines that are not JAX's, those that compile most first."""
-    lines = Counter(compiled.via or compiled.call_site for compiled in compiles)
+    lines = Counter(_library_line(compiled) or compiled.call_site for compiled in compiles)
     named = [line for line, _ in lines.most_common(_MOST_LINES)]
     if more := len(lines) - len(named):
         return f"{', '.join(named)} and {more} more"
     return " and ".join([", ".join(named[:-1]), named[-1]]) if len(named) > 1 else named[0]
+
+
+def _library_line(compiled: Compile) -> CallSite | None:
+    """The library's line that asked for an operation, where a jit can be; in NumPy it cannot."""
+    return None if not compiled.via or _is_numpy(compiled) else compiled.via
+
+
+def _is_numpy(compiled: Compile) -> bool:
+    """Whether NumPy was given an array of JAX's, and called JAX: ``np.sum(x)``."""
+    return compiled.via.startswith("numpy/")
 
 
 # --- Lines of functions that cannot be jitted as a whole ------------------------------------------
@@ -178,9 +195,12 @@ def _fix_of_lines(group: Sequence[Compile]) -> Fix:
 
 
 def _advice_for_lines(group: Sequence[Compile]) -> str:
-    if all(compiled.via for compiled in group):
+    if all(map(_library_line, group)):
         return f"the library compiles at {_where(group)}: jit there"
     numbers = sorted({compiled.call_site.line for compiled in group})
+    if all(map(_is_numpy, group)):
+        lines = f"line{'s' if len(numbers) > 1 else ''} {' and '.join(map(str, numbers))}"
+        return f"NumPy calls JAX for an array of JAX's at {lines}: pass it np.asarray(...) of that"
     lines = f"lines {numbers[0]} to {numbers[-1]} compute"
     if len(numbers) == 1:
         lines = f"line {numbers[0]} computes"

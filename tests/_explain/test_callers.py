@@ -98,10 +98,49 @@ def test_a_lambda_in_a_loop_is_to_be_made_once(run: Run) -> None:
     loop = "for _ in range(3):\n    "
     log = run(NET, layered, f"{loop}layered(key, x, ['a', 'b'])\n")
     made, given = "jax.jit(lambda key, x: layered(key, x, ['a', 'b']))", "(key, x)"
-    once = "make the jitted lambda once, before the loop"
+    once = "make the jitted function once, before the loop"
     assert advice(log) == [("layered", f"{made}{given}, and {once}")]
     applied = run(NET, layered, f"jitted = {made}\n{loop}jitted{given}\n")
     assert len(applied.compiles) == len(log.compiles) - fixes(log.compiles)[0].count + 1
+
+
+def test_a_named_tuple_is_no_object_that_a_jit_cannot_return(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    states = """
+        from typing import NamedTuple
+
+        class State(NamedTuple):
+            key: object
+            x: object
+
+        def reset(key, x):
+            return State(key, net(key, x))
+
+    """
+    text = "".join(map(textwrap.dedent, (NET, states)))
+    (tmp_path / "environment_of_mine.py").write_text(text)
+    start = "from environment_of_mine import key, reset, x\n"
+    log = run(start, "reset(key, x)\n")
+    assert ("reset", "jax.jit(reset)(...)") in advice(log)
+    applied = run(start, "import jax\njax.jit(reset)(key, x)\n")
+    assert "reset" not in dict(advice(applied))
+
+
+@pytest.mark.parametrize(
+    "sized",
+    [
+        "jnp.repeat(x, 2)",
+        "jnp.repeat(x, np.array([2]), axis=0, total_repeat_length=2)",
+        "jnp.nonzero(x, size=3)[0]",
+    ],
+)
+def test_shapes_that_are_given_do_not_depend_on_values(run: Run, sized: str) -> None:
+    of_size = f"\ndef of_size(key, x):\n    return net(key, x).sum() + {sized}.sum()\n\n"
+    log = run(NET, of_size, "of_size(key, x)\n")
+    assert ("of_size", "jax.jit(of_size)(...)") in advice(log)
+    assert advice(run(NET, of_size, "jax.jit(of_size)(key, x)\n")) == []
 
 
 LOOP = """

@@ -13,6 +13,7 @@ import functools
 import itertools
 import linecache
 import sys
+from types import ModuleType
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from jitcount._observe.call_site import CallSite
@@ -298,7 +299,7 @@ def _why_not_this_body(function: AnyFunction, module: str) -> str:
         return "it is a coroutine"
     returns = isinstance(function, ast.Lambda)
     for node in _own_nodes(function):
-        if reason := _reason_at(node) or _host_random_in(node, module):
+        if reason := _reason_at(node, module) or _host_random_in(node, module):
             return reason
         returns = returns or (isinstance(node, ast.Return) and node.value is not None)
     return "" if returns else "it returns nothing"
@@ -330,7 +331,7 @@ def _host_random_in(node: ast.AST, module: str) -> str:
     return "it draws random numbers on the host" if is_host else ""
 
 
-def _reason_at(node: ast.AST) -> str:
+def _reason_at(node: ast.AST, module: str) -> str:
     """Why a piece of source cannot be traced; empty where it can."""
     reason = ""
     match node:
@@ -348,7 +349,7 @@ def _reason_at(node: ast.AST) -> str:
             reason = "it changes its object"
         case ast.If(test=test) | ast.Assert(test=test) | ast.IfExp(test=test) if _asks(test):
             reason = "it branches on a value"
-        case ast.Return(value=ast.Call(func=func)) if _is_class(func):
+        case ast.Return(value=ast.Call(func=func)) if _is_class(func, module):
             reason = "it returns an object"
         case ast.Call():
             reason = _reason_in(node, _NEEDS_A_VALUE | _ACTS)
@@ -358,11 +359,24 @@ def _reason_at(node: ast.AST) -> str:
 def _reason_in(call: ast.Call, reasons: Mapping[str, str]) -> str:
     func = call.func
     name = func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
-    if name in _SHAPED_BY_VALUES or (name == "split" and _is_split_by_values(call)):
+    is_shaped_by_values = name in _SHAPED_BY_VALUES and not _is_size_given(call, name)
+    if is_shaped_by_values or (name == "split" and _is_split_by_values(call)):
         return "its shapes depend on values"
     if name not in reasons or (isinstance(func, ast.Attribute) and name in {"float", "next"}):
         return ""
     return "" if ast.unparse(func).startswith(_TRACED) else reasons[name]
+
+
+# The arguments by which JAX takes the size of what would else depend on values.
+_SIZES = {"size", "total_repeat_length"}
+
+
+def _is_size_given(call: ast.Call, name: str) -> bool:
+    """Whether the shape is known without values: by a size, or by one number of repeats."""
+    if any(keyword.arg in _SIZES for keyword in call.keywords):
+        return True
+    repeats = [*call.args[1:2], *(k.value for k in call.keywords if k.arg == "repeats")]
+    return name == "repeat" and any(isinstance(each, ast.Constant) for each in repeats)
 
 
 def _is_split_by_values(call: ast.Call) -> bool:
@@ -398,10 +412,24 @@ def _asks(test: ast.expr) -> bool:
     )
 
 
-def _is_class(func: ast.expr) -> bool:
-    """Whether what is called is named as classes are."""
+def _is_class(func: ast.expr, module: str) -> bool:
+    """Whether what is called is named as classes are, and is none of those that a jit returns."""
     name = func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
-    return name[:1].isupper() and name != "TrainState"
+    return name[:1].isupper() and name != "TrainState" and not _is_pytree(func, module)
+
+
+def _is_pytree(func: ast.expr, module: str) -> bool:
+    """Whether a class is a named tuple, or a dataclass of flax: jits take and return those."""
+    if isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name):
+        owner = vars(sys.modules[module]).get(func.value.id) if module in sys.modules else None
+        found = vars(owner).get(func.attr) if isinstance(owner, ModuleType) else None
+    elif isinstance(func, ast.Name) and module in sys.modules:
+        found = vars(sys.modules[module]).get(func.id)
+    else:
+        found = None
+    return isinstance(found, type) and (
+        issubclass(found, tuple) or "_flax_dataclass" in vars(found)
+    )
 
 
 # --- How it is jitted -----------------------------------------------------------------------------

@@ -91,9 +91,10 @@ def _fix_of_call(call: _Call, below: Sequence[Compile]) -> Fix:
 
 
 def _advice_for_call(caller: Caller) -> str:
-    """The call under a jit; a lambda is another function each time that it is made."""
-    if caller.in_loop and "jit(lambda" in caller.jitted:
-        return f"{caller.jitted}, and make the jitted lambda once, before the loop"
+    """The call under a jit; a lambda or a method is another function each time that it is made."""
+    is_made_anew = "jit(lambda" in caller.jitted or "." in caller.calls
+    if caller.in_loop and is_made_anew:
+        return f"{caller.jitted}, and make the jitted function once, before the loop"
     return caller.jitted
 
 

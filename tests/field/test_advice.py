@@ -1,0 +1,384 @@
+"""What is advised for programs in the manner of real projects, and that it helps when applied.
+
+Each program is run as it is, and again with the advice applied as a user would: its lines are
+replaced in a copy. The output is the same, what was to be fixed is gone, and the compiles are few.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+from collections import defaultdict
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+import pytest
+
+from jitcount._explain.fixes import fixes
+from jitcount._ledger.ledger import read_ledger
+from tests.helpers import jitcount
+
+if TYPE_CHECKING:
+    from jitcount._explain.compile import Compile
+
+ADVISED = Path(__file__).parent / "advised"
+
+# As in tests/libraries: where one of them is missing, this is not the session for it.
+LIBRARIES = ("equinox", "flax", "haiku", "optax")
+if missing := [name for name in LIBRARIES if importlib.util.find_spec(name) is None]:
+    pytest.skip(f"needs {', '.join(missing)}", allow_module_level=True)
+
+
+Advised: TypeAlias = tuple[str, str, tuple[str, ...]]
+
+
+class Case(NamedTuple):
+    """One program: what is advised for it, and what a user makes of that."""
+
+    advised: list[Advised]
+    """Of each fix the code, what is compiled how often, and the advice; sorted."""
+
+    applied: list[tuple[str, str]]
+    """What is replaced in the sources, each found once, and by what."""
+
+    before: int
+    """How many programs are compiled as it is."""
+
+    after: int
+    """How many when the advice is applied."""
+
+    left: list[Advised]
+    """What is advised then."""
+
+
+# A library of its own, in a folder site-packages.
+IMPORTS = defaultdict(str, brax_training="acting", pgx_board="board_game")
+
+CASES: dict[str, Case] = {
+    "annotated_s4": Case(
+        advised=[
+            (
+                "JC501",
+                "model.init at annotated_s4.py:55 in <module>: 69 operations outside of jit",
+                ("jax.jit(model.init)(...)",),
+            )
+        ],
+        applied=[("= model.init(", "= jax.jit(model.init)(")],
+        before=72,
+        after=4,
+        left=[],
+    ),
+    "brax_training": Case(
+        advised=[
+            (
+                "JC501",
+                "brax_training.py:19 in <module>: 19 operations outside of jit",
+                (
+                    "the library compiles at acting.py:10 in make_policy, acting.py:16 in evaluate, acting.py:17 in evaluate and 4 more: jit there",
+                ),
+            )
+        ],
+        applied=[
+            (
+                "import jax\nimport jax.numpy as jnp\nimport numpy as np\n\n\ndef make_policy",
+                "import jax\nimport jax.numpy as jnp\nimport numpy as np\n\n\n@functools.partial(jax.jit, static_argnums=(1, 2))\ndef make_policy",
+            ),
+            ('a loop that calls back."""\n', 'a loop that calls back."""\n\nimport functools\n'),
+            ("def evaluate(", "@jax.jit\ndef evaluate("),
+            (
+                '"mean": float(jnp.mean(rewards)), "worst": float(jnp.min(rewards))',
+                '"mean": jnp.mean(rewards), "worst": jnp.min(rewards)',
+            ),
+        ],
+        before=20,
+        after=5,
+        left=[],
+    ),
+    "distrax_mixture": Case(
+        advised=[
+            (
+                "JC501",
+                "distrax_mixture.py:31 in <module>: 3 operations outside of jit",
+                (
+                    "NumPy calls JAX for an array of JAX's at line 31: pass it np.asarray(...) of that",
+                ),
+            ),
+            (
+                "JC501",
+                "mixture.log_prob at distrax_mixture.py:31 in <module>: 52 operations outside of jit",
+                ("jax.jit(mixture.log_prob)(...)",),
+            ),
+        ],
+        applied=[
+            ("for count in", "log_prob = jax.jit(mixture.log_prob)\nfor count in"),
+            ("np.sum(mixture.log_prob(samples))", "np.sum(np.asarray(log_prob(samples)))"),
+        ],
+        before=55,
+        after=3,
+        left=[
+            (
+                "JC101",
+                "log_prob at distrax_mixture.py:31 in <module>: 2 recompiles",
+                ("pad axis 0 of value to one length, or to a few (buckets)",),
+            )
+        ],
+    ),
+    "dynamax_smoother": Case(
+        advised=[
+            (
+                "JC501",
+                "smooth at dynamax_smoother.py:39 in <module>: 11 operations outside of jit",
+                ("jax.jit(smooth)(...)",),
+            )
+        ],
+        applied=[
+            ("import jax.numpy as jnp\n", "import jax\nimport jax.numpy as jnp\n"),
+            ("= smooth(initial", "= jax.jit(smooth)(initial"),
+        ],
+        before=11,
+        after=1,
+        left=[],
+    ),
+    "equinox_mlp": Case(
+        advised=[
+            (
+                "JC501",
+                "eqx.nn.MLP at equinox_mlp.py:20 in <module>: 10 operations outside of jit",
+                ("eqx.filter_jit(eqx.nn.MLP)(...)",),
+            )
+        ],
+        applied=[("= eqx.nn.MLP(", "= eqx.filter_jit(eqx.nn.MLP)(")],
+        before=13,
+        after=4,
+        left=[],
+    ),
+    "gymnax_pendulum": Case(
+        advised=[
+            (
+                "JC501",
+                "env.reset at gymnax_pendulum.py:45 in <module>: 9 operations outside of jit",
+                ("jax.jit(env.reset, static_argnames=('params',))(...)",),
+            ),
+            (
+                "JC501",
+                "env.step at gymnax_pendulum.py:47 in <module>: 11 operations outside of jit",
+                (
+                    "jax.jit(env.step, static_argnames=('params',))(...), and make the jitted function once, before the loop",
+                ),
+            ),
+        ],
+        applied=[
+            ("= env.reset(", "= jax.jit(env.reset, static_argnames=('params',))("),
+            (
+                "for key in keys[1:]:\n",
+                "step = jax.jit(env.step, static_argnames=('params',))\nfor key in keys[1:]:\n",
+            ),
+            ("= env.step(", "= step("),
+        ],
+        before=27,
+        after=9,
+        left=[],
+    ),
+    "jraph_nodes": Case(
+        advised=[
+            (
+                "JC501",
+                "net.init at jraph_nodes.py:46 in main: 51 operations outside of jit",
+                ("jax.jit(net.init)(...)",),
+            )
+        ],
+        applied=[("= net.init(", "= jax.jit(net.init)(")],
+        before=54,
+        after=4,
+        left=[],
+    ),
+    "mctx_search": Case(advised=[], applied=[], before=3, after=3, left=[]),
+    "nnx_toy": Case(
+        advised=[
+            (
+                "JC501",
+                "MLP at nnx_toy.py:42 in <module>: 13 operations outside of jit",
+                ("nnx.jit(lambda rngs: MLP(1, 8, rngs=rngs))(nnx.Rngs(0))",),
+            ),
+            (
+                "JC501",
+                "model at nnx_toy.py:45 in <module>: 21 operations outside of jit",
+                (
+                    "nnx.jit(lambda model, X: model(X))(model, X), and make the jitted lambda once, before the loop",
+                ),
+            ),
+        ],
+        applied=[
+            (
+                "= MLP(1, 8, rngs=nnx.Rngs(0))\n",
+                "= nnx.jit(lambda rngs: MLP(1, 8, rngs=rngs))(nnx.Rngs(0))\npredict = nnx.jit(lambda model, X: model(X))\n",
+            ),
+            ("= model(X)\n", "= predict(model, X)\n"),
+        ],
+        before=38,
+        after=6,
+        left=[],
+    ),
+    "optax_optimizer": Case(
+        advised=[
+            (
+                "JC501",
+                "optimizer.init at optax_optimizer.py:31 in <module>: 8 operations outside of jit",
+                ("jax.jit(optimizer.init)(...)",),
+            )
+        ],
+        applied=[("= optimizer.init(", "= jax.jit(optimizer.init)(")],
+        before=9,
+        after=2,
+        left=[],
+    ),
+    "optimistix_root": Case(
+        advised=[
+            (
+                "JC501",
+                "root_find at optimistix_root.py:30 in <module>: 3 operations outside of jit",
+                ("jax.jit(root_find, static_argnames=('function',))(...)",),
+            )
+        ],
+        applied=[("= root_find(", "= jax.jit(root_find, static_argnames=('function',))(")],
+        before=5,
+        after=3,
+        left=[],
+    ),
+    "penzai_layers": Case(
+        advised=[
+            (
+                "JC301",
+                "<lambda> at penzai_layers.py:13 in <module>: 2 recompiles",
+                ("hoist the lambda out of the loop: make it once, and its jax.jit once",),
+            )
+        ],
+        applied=[
+            (
+                "    soften = jax.jit(lambda weight, x, temperature: jnp.tanh(x @ weight / temperature))\n",
+                "",
+            ),
+            (
+                "for temperature in",
+                "soften = jax.jit(lambda weight, x, temperature: jnp.tanh(x @ weight / temperature))\nfor temperature in",
+            ),
+        ],
+        before=3,
+        after=1,
+        left=[],
+    ),
+    "pgx_board": Case(
+        advised=[
+            (
+                "JC502",
+                "import board_game at pgx_board.py:8 in <module>: 9 operations",
+                (
+                    "make constants with NumPy at board_game.py:8 in <module>, board_game.py:6 in <module> and board_game.py:7 in <module>",
+                ),
+            )
+        ],
+        applied=[
+            ("import jax.numpy as jnp\n", "import jax.numpy as jnp\nimport numpy as np\n"),
+            ("jnp.zeros(9, jnp.int32)", "np.zeros(9, np.int32)"),
+            ("jnp.arange(9)", "np.arange(9)"),
+            (
+                "jnp.concatenate([ROWS, ROWS.T, jnp.diag(ROWS)[None], jnp.diag(ROWS[::-1])[None]])",
+                "np.concatenate([ROWS, ROWS.T, np.diag(ROWS)[None], np.diag(ROWS[::-1])[None]])",
+            ),
+        ],
+        before=10,
+        after=1,
+        left=[],
+    ),
+    "rlax_agent": Case(
+        advised=[
+            (
+                "JC101",
+                "update at rlax_agent.py:27 in <module>: 2 recompiles",
+                (
+                    "pad axis 0 of observations to one length, or to a few (buckets)",
+                    "pad axis 0 of rewards to one length, or to a few (buckets)",
+                ),
+            ),
+            (
+                "JC201",
+                "update at rlax_agent.py:27 in <module>: 3 recompiles",
+                (
+                    "pass learning_rate as an array if the program can do with one for all values of learning_rate",
+                ),
+            ),
+        ],
+        applied=[
+            ('@functools.partial(jax.jit, static_argnames="learning_rate")', "@jax.jit"),
+            ("rewards, learning_rate):", "rewards, learning_rate, length):"),
+            ("jnp.sum(errors**2)", "jnp.sum(jnp.where(jnp.arange(9) < length, errors, 0) ** 2)"),
+            (
+                "        weights, value = update(weights, observations, rewards, learning_rate)\n",
+                "        observations = np.pad(observations, ((0, 9 - length), (0, 0)))\n        rewards = np.pad(rewards, (0, 9 - length))\n        rate = np.float32(learning_rate)\n        weights, value = update(weights, observations, rewards, rate, length)\n",
+            ),
+        ],
+        before=6,
+        after=1,
+        left=[],
+    ),
+    "tinygp_fit": Case(
+        advised=[
+            (
+                "JC103",
+                "fit_step at tinygp_fit.py:28 in <module>: 1 recompile",
+                ("pass jnp.float32(...) for scale, noise in every call",),
+            )
+        ],
+        applied=[("= 1.0, 0.1\n", "= jnp.float32(1.0), jnp.float32(0.1)\n")],
+        before=2,
+        after=2,
+        left=[],
+    ),
+}
+
+
+def run(name: str, folder: Path) -> tuple[str, tuple[Compile, ...]]:
+    """What a program prints, and what it compiles."""
+    ledger = folder / "ledger.json"
+    finished = jitcount("run", "--ledger", str(ledger), f"{name}.py", cwd=folder)
+    assert finished.returncode == 0, finished.stderr
+    (entry,) = read_ledger(ledger).cases.values()
+    return finished.stdout, tuple(entry.compiles)
+
+
+def advised(compiles: tuple[Compile, ...]) -> list[Advised]:
+    return sorted((fix.code, fix.in_words, fix.advices) for fix in fixes(compiles))
+
+
+def apply(name: str, folder: Path) -> None:
+    """Replace the lines of a program, or of the library that it has for itself."""
+    program = folder / f"{name}.py"
+    libraries = [path for path in folder.glob("site-packages/*.py") if path.stem in IMPORTS[name]]
+    for old, new in CASES[name].applied:
+        (file,) = (path for path in (program, *libraries) if old in path.read_text())
+        text = file.read_text()
+        assert text.count(old) == 1, old
+        file.write_text(text.replace(old, new))
+
+
+def test_every_program_has_its_advice() -> None:
+    assert {path.stem for path in ADVISED.glob("*.py")} == set(CASES)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_advice_for_a_program_helps_when_it_is_applied(name: str, tmp_path: Path) -> None:
+    case = CASES[name]
+    for each in ("before", "after"):
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(ADVISED, tmp_path / each, ignore=ignored)
+    printed, compiles = run(name, tmp_path / "before")
+    assert printed
+    assert advised(compiles) == case.advised
+    assert len(compiles) == case.before
+    if not case.applied:
+        return
+    apply(name, tmp_path / "after")
+    printed_after, compiles_after = run(name, tmp_path / "after")
+    assert printed_after == printed
+    assert advised(compiles_after) == case.left
+    assert len(compiles_after) == case.after

@@ -18,8 +18,10 @@ import shlex
 import shutil
 import sys
 import tempfile
+import types
 from dataclasses import dataclass
 from pathlib import Path
+from unittest import mock
 
 import jax
 
@@ -111,8 +113,13 @@ def _printed_by_python(code: str) -> str:
     # As a file or a notebook's cell: what can be jitted is read from the source.
     linecache.cache["train.py"] = len(code), None, code.splitlines(keepends=True), "train.py"
     jax.clear_caches()
-    with registry.own_history(), contextlib.redirect_stdout(printed):
-        exec(compile(code, "train.py", "exec"), {"__name__": "__main__"})  # noqa: S102
+    main = types.ModuleType("__main__")
+    with (
+        registry.own_history(),
+        contextlib.redirect_stdout(printed),
+        mock.patch.dict(sys.modules, {"__main__": main}),
+    ):
+        exec(compile(code, "train.py", "exec"), vars(main))  # noqa: S102
     return printed.getvalue()
 
 

@@ -131,8 +131,8 @@ advised(
 advised(
     Dtype,
     "give it that dtype in every call: jnp.int32(x)",
-    calls(2, True),
-    given_a_dtype=calls(jnp.int32(2), jnp.int32(True)),  # noqa: FBT003 (an argument of a jit)
+    calls(2, True),  # noqa: FBT003 (arguments of a jit)
+    given_a_dtype=calls(jnp.int32(2), jnp.int32(True)),  # noqa: FBT003 (the same)
 )
 advised(
     Dtype,

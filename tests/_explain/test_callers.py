@@ -1,9 +1,11 @@
 """Which call of a program is named for its operations outside of jit, and what jitting it does."""
 
-import runpy
+import linecache
+import sys
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
 import jax
 import pytest
@@ -32,13 +34,15 @@ Run = Callable[..., CompileLog]
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Run:
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     def run(*pieces: str) -> CompileLog:
-        script = tmp_path / "train.py"
+        script, module = tmp_path / "train.py", ModuleType("a_script_of_a_test")
         script.write_text("".join(map(textwrap.dedent, pieces)))
+        linecache.checkcache(str(script))
+        monkeypatch.setitem(sys.modules, module.__name__, module)
         jax.clear_caches()
         with jitcount.record() as log:
-            runpy.run_path(str(script), run_name="__main__")
+            exec(compile(script.read_text(), str(script), "exec"), vars(module))  # noqa: S102
         return log
 
     return run
@@ -205,7 +209,7 @@ def test_an_import_that_compiles_is_named_and_numpy_mends_it(
     (fix,) = fixes(run("import tables_of_mine\n").compiles)
     assert fix.in_words == "import tables_of_mine at train.py:1 in <module>: 4 operations"
     assert fix.advice == "make constants with NumPy at tables_of_mine.py:2 in <module>"
-    monkeypatch.delitem(__import__("sys").modules, "tables_of_mine")
+    monkeypatch.delitem(sys.modules, "tables_of_mine")
     module.write_text(made.format(np="import numpy as jnp"))
     assert run("import tables_of_mine, jax\n").compiles == ()
 

@@ -107,8 +107,10 @@ def test_static_value() -> None:
     assert last_causes(step, (arr(3), 2), (arr(3), 7), static_argnums=1) == [
         (
             "static argument n went from 2 to 7",
-            "pass n as an array if it is only computed with; "
-            "if it gives a shape or chooses a branch, keep to a few values",
+            (
+                "pass n as an array if it is only computed with; "
+                "if it gives a shape or chooses a branch, keep to a few values"
+            ),
         )
     ]
 
@@ -140,8 +142,10 @@ def test_static_function(monkeypatch: pytest.MonkeyPatch) -> None:
     assert last_causes(step, (arr(3), first), (arr(3), second), static_argnums=1) == [
         (
             f"static argument n is a new function object: <lambda> at test_messages.py:{line}",
-            "make the function that is passed as n once; "
-            "pass what it reads, if that changes, as an argument",
+            (
+                "make the function that is passed as n once; "
+                "pass what it reads, if that changes, as an argument"
+            ),
         )
     ]
 
@@ -237,8 +241,10 @@ def test_new_function(monkeypatch: pytest.MonkeyPatch) -> None:
     assert new_function_causes(lambda n: made[n]) == [
         (
             f"a new lambda was made at test_messages.py:{line}: {why}",
-            "make the lambda once, and its jax.jit once; "
-            "pass what it reads, if that changes, as an argument",
+            (
+                "make the lambda once, and its jax.jit once; "
+                "pass what it reads, if that changes, as an argument"
+            ),
         )
     ]
 

@@ -48,8 +48,10 @@ def static_number(place: str, before: str, after: str) -> Messages:
     return [
         (
             f"static argument {place} went from {before} to {after}",
-            f"pass {place} as an array if it is only computed with; "
-            "if it gives a shape or chooses a branch, keep to a few values",
+            (
+                f"pass {place} as an array if it is only computed with; "
+                "if it gives a shape or chooses a branch, keep to a few values"
+            ),
         )
     ]
 
@@ -112,8 +114,10 @@ LAST: dict[str, Messages] = {
     "static-function-that-is-made-anew": [
         (
             "static argument activation is a new function object: <lambda> at LINE",
-            "make the function that is passed as activation once; "
-            "pass what it reads, if that changes, as an argument",
+            (
+                "make the function that is passed as activation once; "
+                "pass what it reads, if that changes, as an argument"
+            ),
         )
     ],
     "object-in-a-static-field": [

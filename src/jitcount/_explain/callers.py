@@ -11,22 +11,21 @@ from __future__ import annotations
 import ast
 import functools
 import itertools
-import linecache
 import sys
 from types import ModuleType
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple
 
-from jitcount._observe.call_site import CallSite
-from jitcount._observe.callers import ARRAY, NNX, OTHER, STATIC
+from jitcount._explain.jittable import function_of, own_nodes, source_of, tree_of, why_not_jit
+from jitcount._observe.call_site import CallSite, owner_of
+from jitcount._observe.callers import ARRAY, LINEN, NNX, OTHER, STATIC, TREE
 from jitcount._stored import Stored
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from types import CodeType
 
+    from jitcount._explain.jittable import AnyFunction
     from jitcount._observe.callers import Callee, CallerFrame
-
-AnyFunction: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 # A longer text of a call is of no help in a sentence.
 _LONGEST_CALL = 60
@@ -97,24 +96,10 @@ def _one_line(text: str) -> str:
 # --- The source -----------------------------------------------------------------------------------
 
 
-def _source(filename: str) -> str:
-    """The source of a file, or of what stands for one in a notebook; empty where there is none."""
-    return "".join(linecache.getlines(filename))
-
-
-@functools.lru_cache(maxsize=64)
-def _tree(source: str) -> ast.Module | None:
-    """A source, parsed; None where it is no Python of this release."""
-    try:
-        return ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError):
-        return None
-
-
 @functools.lru_cache(maxsize=64)
 def _calls(source: str) -> Mapping[tuple[int, int], ast.Call]:
     """The calls in a source by the line and column at which they end: no two end at the same."""
-    tree = _tree(source)
+    tree = tree_of(source)
     nodes = ast.walk(tree) if tree is not None else iter(())
     return {
         (node.end_lineno or 0, node.end_col_offset or 0): node
@@ -129,7 +114,7 @@ def _call_at(code: CodeType, instruction: int) -> ast.Call | None:
     if positions is None:
         return None
     line, end_line, column, end_column = positions
-    call = _calls(_source(code.co_filename)).get((end_line or 0, end_column or 0))
+    call = _calls(source_of(code.co_filename)).get((end_line or 0, end_column or 0))
     if call is None or line is None or column is None:
         return call
     # An operator may end where the call on its right does, but begins before it. The instruction
@@ -137,39 +122,14 @@ def _call_at(code: CodeType, instruction: int) -> ast.Call | None:
     return call if (line, column) >= (call.lineno, call.col_offset) else None
 
 
-@functools.lru_cache(maxsize=64)
-def _functions(source: str) -> Mapping[tuple[int, str], AnyFunction]:
-    """The functions of a source, by the line at which their code begins and their name."""
-    tree = _tree(source)
-    found: dict[tuple[int, str], AnyFunction] = {}
-    for node in ast.walk(tree) if tree is not None else ():
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            line = min([node.lineno, *(each.lineno for each in node.decorator_list)])
-            found[line, node.name] = node
-        elif isinstance(node, ast.Lambda):
-            found.setdefault((node.lineno, "<lambda>"), node)
-    return found
-
-
 _LOOPS = ast.For | ast.AsyncFor | ast.While | ast.ListComp | ast.SetComp | ast.DictComp
 
 
 def _is_in_a_loop(call: ast.Call, code: CodeType) -> bool:
     """Whether a call stands in a loop of the function that makes it."""
-    around = _function_of(code) or _tree(code.co_filename)
-    loops = (n for n in _own_nodes(around) if isinstance(n, _LOOPS)) if around is not None else ()
+    around = function_of(code) or tree_of(source_of(code.co_filename))
+    loops = (n for n in own_nodes(around) if isinstance(n, _LOOPS)) if around is not None else ()
     return any(node is call for loop in loops for node in ast.walk(loop))
-
-
-def _own_nodes(function: AnyFunction | ast.Module) -> Iterator[ast.AST]:
-    """All that a function does itself, without what the functions and classes in it do."""
-    body = function.body if isinstance(function.body, list) else [function.body]
-    waiting: list[ast.AST] = list(body)
-    while waiting:
-        node = waiting.pop()
-        yield node
-        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
-            waiting += ast.iter_child_nodes(node)
 
 
 # --- What speaks against a jit --------------------------------------------------------------------
@@ -206,7 +166,7 @@ _TRACED = ("jnp.", "jax.numpy.", "jax.lax.", "lax.")
 
 def _why_not(call: ast.Call, callee: Callee, inside: tuple[CodeType, ...]) -> str:
     """What speaks against a jit of a call; empty where nothing does."""
-    function = _function_of(callee.code)
+    function = function_of(callee.code)
     if callee.code.co_name == "<module>":
         reason = "it runs a module"
     elif callee.module.partition(".")[0] == "numpy":
@@ -215,8 +175,14 @@ def _why_not(call: ast.Call, callee: Callee, inside: tuple[CodeType, ...]) -> st
         reason = (
             _why_not_these_arguments(call, callee) if _flavour(callee) else "it makes an object"
         )
+    elif _is_of_jax(call.func):
+        reason = "it is JAX's own"
     elif function is None:
         reason = "its source is not to be had"
+    elif owner_of(callee.code.co_filename) == "user":
+        reason = _why_not_these_arguments(call, callee) or why_not_jit(
+            callee.code, callee.module, dict(callee.arguments)
+        )
     else:
         reason = _why_not_these_arguments(call, callee) or _why_not_this_body(
             function, callee.module
@@ -224,15 +190,18 @@ def _why_not(call: ast.Call, callee: Callee, inside: tuple[CodeType, ...]) -> st
     return reason or next(filter(None, map(_needs_a_value, inside)), "")
 
 
-def _function_of(code: CodeType) -> AnyFunction | None:
-    """The source of a function; None where it is not to be had."""
-    return _functions(_source(code.co_filename)).get((code.co_firstlineno, code.co_name))
+def _is_of_jax(func: ast.expr) -> bool:
+    """Whether a function of JAX's is called, which calls one of the user's: ``jax.tree.map``."""
+    return isinstance(func, ast.Attribute) and ast.unparse(func).startswith(_OF_JAX)
+
+
+_OF_JAX = ("jax.", "jnp.", "lax.", "jtu.")
 
 
 def _needs_a_value(code: CodeType) -> str:
     """Why a function further in cannot be traced; empty where nothing tells that it cannot."""
-    function = _function_of(code)
-    calls = (n for n in _own_nodes(function) if isinstance(n, ast.Call)) if function else ()
+    function = function_of(code)
+    calls = (n for n in own_nodes(function) if isinstance(n, ast.Call)) if function else ()
     return next(filter(None, (_reason_in(call, _NEEDS_A_VALUE) for call in calls)), "")
 
 
@@ -240,7 +209,7 @@ def _why_not_these_arguments(call: ast.Call, callee: Callee) -> str:
     """Names an argument that no jit takes; what is written out in the call is none."""
     if not _flavour(callee) and _is_open(call):
         kinds = {kind for name, kind in callee.arguments if name not in _OBJECTS}
-        return "an argument is no array" if kinds - {ARRAY} else ""
+        return "an argument is no array" if kinds - {ARRAY, TREE} else ""
     return next(
         (
             f"{each.name} is no array"
@@ -294,41 +263,15 @@ def _given(call: ast.Call, callee: Callee) -> list[_Given]:
 
 
 def _why_not_this_body(function: AnyFunction, module: str) -> str:
-    """What a function does itself that cannot be traced, or would not be worth it."""
+    """What a library's function does that cannot be traced, or would not be worth it."""
     if isinstance(function, ast.AsyncFunctionDef):
         return "it is a coroutine"
     returns = isinstance(function, ast.Lambda)
-    for node in _own_nodes(function):
-        if reason := _reason_at(node, module) or _host_random_in(node, module):
+    for node in own_nodes(function):
+        if reason := _reason_at(node, module):
             return reason
         returns = returns or (isinstance(node, ast.Return) and node.value is not None)
     return "" if returns else "it returns nothing"
-
-
-# Methods of NumPy's generators, and functions of Python's `random`.
-_DRAWS = {"random", "normal", "integers", "uniform", "choice", "permutation", "shuffle", "randint"}
-
-
-def _host_random_in(node: ast.AST, module: str) -> str:
-    """Why not, for a call that draws random numbers on the host: a jit would draw them once."""
-    if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
-        return ""
-    owner = node.func.value
-    root = owner
-    while isinstance(root, ast.Attribute):
-        root = root.value
-    if not isinstance(root, ast.Name):
-        return ""
-    known = vars(sys.modules[module]).get(root.id) if module in sys.modules else None
-    text = ast.unparse(owner)
-    is_host = text in {"np.random", "numpy.random"}
-    if type(known).__module__.startswith("numpy.random") or (
-        known is None and "rng" in root.id.lower() and owner is root
-    ):
-        is_host = is_host or node.func.attr in _DRAWS
-    if getattr(known, "__name__", "") == "random":
-        is_host = True
-    return "it draws random numbers on the host" if is_host else ""
 
 
 def _reason_at(node: ast.AST, module: str) -> str:
@@ -435,6 +378,9 @@ def _is_pytree(func: ast.expr, module: str) -> bool:
 # --- How it is jitted -----------------------------------------------------------------------------
 
 
+_NO_ARRAYS = {STATIC, LINEN, OTHER}
+
+
 def _flavour(callee: Callee) -> str:
     """The library whose jit takes what the call was given: ``"nnx"``, ``"equinox"`` or none."""
     kinds = {kind for _, kind in callee.arguments}
@@ -447,9 +393,12 @@ def _jitted(call: ast.Call, calls: str, callee: Callee) -> str:
     if flavour == "equinox":
         return f"eqx.filter_jit({calls})(...)"
     given = _given(call, callee)
-    static = [each for each in given if each.kind in {STATIC, OTHER}]
-    is_named = all(each.keyword or not each.name.startswith("*") for each in static)
-    is_hashable = all(each.kind == STATIC for each in static)
+    static = [each for each in given if each.kind in _NO_ARRAYS]
+    unnamed = callee.code.co_varnames[: callee.code.co_posonlyargcount]
+    is_named = all(
+        each.keyword or not (each.name.startswith("*") or each.name in unnamed) for each in static
+    )
+    is_hashable = all(each.kind != OTHER for each in static)
     has_object = flavour == "nnx" and (
         callee.makes_object or dict(callee.arguments).get("self") == NNX
     )
@@ -485,7 +434,7 @@ def _jitted_lambda(
     inside: list[ast.expr] = []
     keywords: list[ast.keyword] = []
     for each in given:
-        stays = each.kind in {STATIC, OTHER}
+        stays = each.kind in _NO_ARRAYS
         value = each.value if stays else parameter(each.value, each.name)
         if each.keyword is None:
             inside.append(value)

@@ -1,9 +1,9 @@
 """Whether a function of the user's could run under a jit as it does without, by its source.
 
 A jit runs the Python of a function once, and with tracers in place of arrays. So a function that
-looks at a value fails under it, and one that prints, changes what it was given, or reads what others
-change does so once and never again: that is worse. Nobody can be sure of it without trying; what is
-not known to be harmless counts as a reason not to.
+looks at a value fails under it, and one that prints, changes what it was given, or reads what
+others change does so once and never again: that is worse. Nobody can be sure of it without trying;
+what is not known to be harmless counts as a reason not to.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ import inspect
 import linecache
 import sys
 import types
+from collections import Counter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from jitcount._observe.call_site import owner_of
-from jitcount._observe.callers import EQUINOX, LINEN, NNX, OTHER, STATIC, TREE
+from jitcount._observe.callers import EQUINOX, LINEN, NNX, OTHER, STATIC, TREE, kind_of_class
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -33,6 +34,7 @@ _FEW = 16
 _DEEPEST = 5
 
 _MODULES_OF_LIBRARIES = {LINEN, NNX, EQUINOX}
+_KNOWN_TO_A_JIT = {STATIC, OTHER, *_MODULES_OF_LIBRARIES}
 
 
 # --- Sources --------------------------------------------------------------------------------------
@@ -75,33 +77,26 @@ def function_of(code: CodeType) -> AnyFunction | None:
 @functools.lru_cache(maxsize=64)
 def _changing_names(source: str) -> frozenset[str]:
     """The names of a module that are bound again, or whose value is changed in place."""
-    bound: dict[str, int] = {}
-    changing: set[str] = set()
     tree = tree_of(source) or ast.Module([], [])
-    loops = [n for n in ast.walk(tree) if isinstance(n, ast.For | ast.While)]
-    for loop in loops:
-        changing |= {n.id for n in ast.walk(loop) if _is_stored(n)}
+    bound = Counter(
+        node.id for node in own_nodes(tree) if isinstance(node, ast.Name) and not _is_read(node)
+    )
+    changing = {name for name, times in bound.items() if times > 1}
+    for node in own_nodes(tree):
+        if isinstance(node, ast.For | ast.While):
+            changing |= set(_stored(node))
     for node in ast.walk(tree):
         if isinstance(node, ast.Global):
             changing |= set(node.names)
-        elif isinstance(node, ast.AugAssign) or (
-            isinstance(node, ast.Attribute | ast.Subscript)
-            and isinstance(node.ctx, ast.Store | ast.Del)
-        ):
-            target = node.target if isinstance(node, ast.AugAssign) else node
-            changing.add(_root(target))
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            if node.func.attr in _CHANGES_ITS_OBJECT | _DOES_MORE:
-                changing.add(_root(node.func))
-    for statement in tree.body:
-        for node in ast.walk(statement):
-            if _is_stored(node):
-                bound[node.id] = bound.get(node.id, 0) + 1
-    return frozenset(changing | {name for name, times in bound.items() if times > 1})
+        elif isinstance(node, ast.Attribute | ast.Subscript) and not _is_read(node):
+            changing.add(_root(node))
+        elif isinstance(node, ast.Call) and _last_name(node.func) in _CHANGES_OR_DOES_MORE:
+            changing.add(_root(node.func))
+    return frozenset(changing)
 
 
-def _is_stored(node: ast.AST) -> bool:
-    return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+def _is_read(node: ast.Name | ast.Attribute | ast.Subscript) -> bool:
+    return isinstance(node.ctx, ast.Load)
 
 
 def _root(node: ast.AST) -> str:
@@ -123,6 +118,8 @@ _DOES_MORE = {
     "readline", "readlines", "recv", "send", "warn", "warning", "write", "writelines",
 }  # fmt: skip
 
+_CHANGES_OR_DOES_MORE = _CHANGES_ITS_OBJECT | _DOES_MORE
+
 _READS_A_VALUE = {
     "addressable_data", "block_until_ready", "copy_to_host_async", "devices", "item", "numpy",
     "to_py", "tolist",
@@ -132,8 +129,8 @@ _SHAPED_BY_VALUES = {"argwhere", "flatnonzero", "nonzero", "repeat", "unique"}
 _TAKES_SHAPES = {"arange", "empty", "eye", "identity", "ones", "tri", "zeros"}
 
 _HARMLESS_BUILTINS = {
-    "callable", "dict", "enumerate", "getattr", "hasattr", "isinstance", "issubclass", "len", "list",
-    "map", "range", "reversed", "slice", "sum", "super", "tuple", "type", "zip",
+    "callable", "dict", "enumerate", "getattr", "hasattr", "isinstance", "issubclass", "len",
+    "list", "map", "range", "reversed", "slice", "sum", "super", "tuple", "type", "zip",
 }  # fmt: skip
 _BUILTINS_OF_VALUES = {
     "abs", "all", "any", "bool", "complex", "divmod", "float", "int", "max", "min", "pow", "round",
@@ -193,7 +190,9 @@ class _Body:
         self._filename = filename
         self._kinds = kinds
         self._seen = seen
-        self._globals: Mapping[str, Any] = vars(sys.modules[module]) if module in sys.modules else {}
+        self._globals: Mapping[str, Any] = (
+            vars(sys.modules[module]) if module in sys.modules else {}
+        )
         body = function.body if isinstance(function.body, list) else [function.body]
         self._nodes = [node for each in body for node in ast.walk(each)]
         self._parameters = _parameters(function)
@@ -211,24 +210,23 @@ class _Body:
             _Doubt: something speaks against a jit.
         """
         function = self._function
+        results = [function.body] if isinstance(function, ast.Lambda) else []
+        results += [n.value for n in own_nodes(function) if isinstance(n, ast.Return) and n.value]
         if isinstance(function, ast.AsyncFunctionDef):
             raise _Doubt("it is a coroutine")
-        if not isinstance(function, ast.Lambda):
-            if any(not self._is_harmless_decorator(each) for each in function.decorator_list):
-                raise _Doubt("it is decorated")
-            if not any(isinstance(n, ast.Return) and n.value is not None for n in _own(function)):
-                raise _Doubt("it returns nothing")
+        if not results:
+            raise _Doubt("it returns nothing")
         if self._object == "cls":
             raise _Doubt("it makes an object")
         if self._object and self._kinds.get("self") not in _MODULES_OF_LIBRARIES:
             raise _Doubt("it is a method, which may read what changes")
+        decorators = [] if isinstance(function, ast.Lambda) else function.decorator_list
+        if not all(map(self._is_harmless_decorator, decorators)):
+            raise _Doubt("it is decorated")
         for node in self._nodes:
             self._check(node)
-        if isinstance(function, ast.Lambda):
-            self._check_result(function.body)
-        for node in _own(function):
-            if isinstance(node, ast.Return) and node.value is not None:
-                self._check_result(node.value)
+        for result in results:
+            self._check_result(result)
 
     # --- Names ------------------------------------------------------------------------------------
 
@@ -236,27 +234,14 @@ class _Body:
         """What each local name is assigned; None for what is not one expression."""
         found: dict[str, list[ast.expr | None]] = {}
         for node in self._nodes:
-            if isinstance(node, ast.Assign):
-                for target in node.targets:
-                    simple = node.value if isinstance(target, ast.Name) else None
-                    for name in _stored(target):
-                        found.setdefault(name, []).append(simple)
-            elif isinstance(node, ast.AnnAssign | ast.NamedExpr) and node.value is not None:
-                for name in _stored(node.target):
-                    found.setdefault(name, []).append(node.value)
-            elif isinstance(node, ast.AugAssign):
-                for name in _stored(node.target):
-                    found.setdefault(name, []).append(None)
-            elif isinstance(node, ast.For | ast.comprehension):
-                over = node.iter if _is_call_of(node.iter, "range") else None
-                for name in _stored(node.target):
-                    found.setdefault(name, []).append(over)
-            elif isinstance(node, ast.withitem) and node.optional_vars is not None:
-                for name in _stored(node.optional_vars):
-                    found.setdefault(name, []).append(None)
-            elif isinstance(node, ast.Import | ast.ImportFrom):
+            for target, value in _bindings(node):
+                simple = value if isinstance(target, ast.Name) else None
+                for name in _stored(target):
+                    found.setdefault(name, []).append(simple)
+            if isinstance(node, ast.Import | ast.ImportFrom):
                 for alias in node.names:
-                    found.setdefault((alias.asname or alias.name).partition(".")[0], []).append(None)
+                    name = (alias.asname or alias.name).partition(".")[0]
+                    found.setdefault(name, []).append(None)
         return found
 
     def _is_fresh(self, name: str) -> bool:
@@ -265,7 +250,7 @@ class _Body:
         values = self._values.get(name, ())
         return bool(values) and all(isinstance(value, made) for value in values)
 
-    def _is_static(self, node: ast.AST | None, depth: int = 0) -> bool:  # noqa: PLR0911
+    def _is_static(self, node: ast.AST | None, depth: int = 0) -> bool:  # noqa: C901, PLR0911, PLR0912 (a case for each kind of expression)
         """Whether a jit knows the value of an expression while it traces."""
         if node is None or depth > 2 * _DEEPEST:
             return False
@@ -274,11 +259,11 @@ class _Body:
             case ast.Constant() | ast.Lambda() | ast.JoinedStr():
                 return True
             case ast.Name(id=name):
-                if name in self._values:
-                    return all(map(deeper, self._values[name]))
+                is_known = all(map(deeper, self._values.get(name, ())))
+                if name in self._parameters | self._inner:
+                    return is_known and self._kinds.get(name) in _KNOWN_TO_A_JIT
                 if name in self._local:
-                    kind = self._kinds.get(name)
-                    return kind in {STATIC, OTHER, *_MODULES_OF_LIBRARIES}
+                    return is_known and name in self._values
                 return not self._is_array(self._globals.get(name))
             case ast.Attribute(value=value, attr=attribute):
                 return attribute in _SHAPE_ATTRIBUTES or deeper(value)
@@ -392,7 +377,7 @@ class _Body:
         if name not in self._globals:  # of a function around it
             raise _Doubt(f"it reads {name} of the function around it")
 
-    def _is_short(self, over: ast.expr) -> bool:
+    def _is_short(self, over: ast.expr) -> bool:  # noqa: PLR0911 (the same)
         """Whether a loop goes over a few elements, or over the parts of an argument."""
         match over:
             case ast.Tuple(elts=elements) | ast.List(elts=elements):
@@ -419,7 +404,7 @@ class _Body:
                 return self._kinds.get(name) in {TREE, STATIC, OTHER}
         return False
 
-    def _check_result(self, value: ast.expr) -> None:
+    def _check_result(self, value: ast.expr) -> None:  # noqa: C901 (the same)
         """What a jit cannot return: texts, shapes, objects; a dict comes back sorted."""
         match value:
             case ast.Constant(value=constant) if not isinstance(constant, int | float | complex):
@@ -437,7 +422,8 @@ class _Body:
                 for each in values:
                     self._check_result(each)
             case ast.Call(func=func) if _last_name(func)[:1].isupper():
-                raise _Doubt("it returns an object")
+                if not _is_pytree(self._global_at(func)):
+                    raise _Doubt("it returns an object")
             case ast.Attribute(attr=name) if name in _SHAPE_ATTRIBUTES:
                 raise _Doubt("it returns no array")
             case ast.Subscript(value=ast.Attribute(attr="shape")):
@@ -482,7 +468,7 @@ class _Body:
             raise _Doubt("it reads a value")
         if name in _DOES_MORE or (name == "get" and not call.args):
             raise _Doubt(f"it calls {name}, which does more than compute")
-        if name in _SHAPED_BY_VALUES:
+        if name in _SHAPED_BY_VALUES and not self._is_size_given(call, name):
             raise _Doubt("its shapes depend on values")
         is_at = any(isinstance(n, ast.Attribute) and n.attr == "at" for n in ast.walk(func.value))
         if name in _CHANGES_ITS_OBJECT and not is_at and not self._is_fresh(root):
@@ -496,14 +482,15 @@ class _Body:
     def _is_tuple(self, name: str) -> bool:
         return name not in self._local and isinstance(self._globals.get(name), tuple)
 
-    def _check_called(self, call: ast.Call, found: Any, name: str) -> None:
+    def _check_called(self, call: ast.Call, found: Any, name: str) -> None:  # noqa: C901, PLR0912
+        """Look at what is called, by the package that it is from."""
         package, module = _package(found), str(getattr(found, "__module__", "") or "")
         if package in {"jax", "jaxlib"}:
             self._check_jax(call, name)
         elif package == "numpy":
-            if ".random" in module or module.endswith("mtrand") or type(found).__name__ in {
+            if ".random" in module or module.endswith("mtrand") or (type(found).__name__ in {
                 "builtin_function_or_method", "method"
-            } and "random" in ast.unparse(call.func):  # fmt: skip
+            } and "random" in ast.unparse(call.func)):  # fmt: skip
                 raise _Doubt("it draws random numbers on the host")
             if not all(map(self._is_static, call.args)):
                 raise _Doubt("it makes a NumPy array")
@@ -532,15 +519,21 @@ class _Body:
             raise _Doubt("it makes a jitted function")
         if name in {"device_get", "block_until_ready"}:
             raise _Doubt("it reads a value")
-        if name in _SHAPED_BY_VALUES or (
-            name == "where" and len(call.args) == 1
-        ):
+        is_of_one = name == "where" and len(call.args) == 1
+        if (name in _SHAPED_BY_VALUES or is_of_one) and not self._is_size_given(call, name):
             raise _Doubt("its shapes depend on values")
         if name in _TAKES_SHAPES and not all(map(self._is_static, call.args)):
             raise _Doubt("its shapes depend on values")
         is_of_keys = "random" in ast.unparse(call.func) or "jr." in ast.unparse(call.func)
         if name == "split" and not is_of_keys and not all(map(self._is_static, call.args[1:])):
             raise _Doubt("its shapes depend on values")
+
+    def _is_size_given(self, call: ast.Call, name: str) -> bool:
+        """Whether the shape is known without values: by a size, or by one number of repeats."""
+        if any(keyword.arg in {"size", "total_repeat_length"} for keyword in call.keywords):
+            return True
+        repeats = [*call.args[1:2], *(k.value for k in call.keywords if k.arg == "repeats")]
+        return name == "repeat" and any(map(self._is_static, repeats))
 
     def _check_function(self, function: types.FunctionType, name: str) -> None:
         """Look at a function that is called, if it is the user's."""
@@ -559,8 +552,8 @@ class _Body:
             if isinstance(parameter.default, bool | int | str | None)
         }
         body = _Body(node, function.__module__, code.co_filename, kinds, self._seen)
-        for each in body._nodes:  # noqa: SLF001 (of its own class)
-            body._check(each)  # noqa: SLF001
+        for each in body._nodes:
+            body._check(each)
 
     def _is_harmless_decorator(self, node: ast.expr) -> bool:
         called = node.func if isinstance(node, ast.Call) else node
@@ -571,7 +564,7 @@ class _Body:
         )
 
 
-def _own(function: AnyFunction) -> Iterator[ast.AST]:
+def own_nodes(function: AnyFunction | ast.Module) -> Iterator[ast.AST]:
     """All that a function does itself, without what the functions and classes in it do."""
     body = function.body if isinstance(function.body, list) else [function.body]
     waiting: list[ast.AST] = list(body)
@@ -582,6 +575,20 @@ def _own(function: AnyFunction) -> Iterator[ast.AST]:
             waiting += ast.iter_child_nodes(node)
 
 
+def _bindings(node: ast.AST) -> list[tuple[ast.expr, ast.expr | None]]:
+    """What a statement binds, and to what; a loop binds its names to what it goes over."""
+    match node:
+        case ast.Assign(targets=targets, value=value):
+            return [(target, value) for target in targets]
+        case ast.AnnAssign(target=target, value=value) | ast.NamedExpr(target=target, value=value):
+            return [(target, value)]
+        case ast.For(target=target, iter=over) | ast.comprehension(target=target, iter=over):
+            return [(target, over)]
+        case ast.AugAssign(target=target) | ast.withitem(optional_vars=ast.expr() as target):
+            return [(target, None)]
+    return []
+
+
 def _parameters(function: AnyFunction) -> set[str]:
     arguments = function.args
     every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
@@ -590,11 +597,24 @@ def _parameters(function: AnyFunction) -> set[str]:
 
 
 def _stored(target: ast.AST) -> Iterable[str]:
-    return (node.id for node in ast.walk(target) if isinstance(node, ast.Name) and _is_stored(node))
+    """The names that are bound somewhere in a piece of source."""
+    return (
+        node.id for node in ast.walk(target) if isinstance(node, ast.Name) and not _is_read(node)
+    )
 
 
 def _expressions(node: ast.AST) -> Iterator[ast.expr]:
     return (each for each in ast.iter_child_nodes(node) if isinstance(each, ast.expr))
+
+
+def _is_pytree(found: Any) -> bool:
+    """Whether a jit can return the objects of a class: named tuples, modules, flax' dataclasses."""
+    if not isinstance(found, type):
+        return False
+    is_named_tuple = issubclass(found, tuple) and hasattr(found, "_fields")
+    return is_named_tuple or hasattr(found, "_flax_dataclass") or kind_of_class(found) in {
+        EQUINOX, NNX
+    }  # fmt: skip
 
 
 def _is_call_of(node: ast.AST, name: str) -> bool:

@@ -152,7 +152,7 @@ def _arguments(frame: FrameType) -> tuple[tuple[tuple[str, str], ...], bool]:
         is_class = code.co_name.startswith("__") and isinstance(first, type)
         found = tuple((name, kind_of(value)) for name, value in given.items())
         if isinstance(first, type) and is_class:
-            found = ((names[0], _kind_of_class(first)), *found[1:])
+            found = ((names[0], kind_of_class(first)), *found[1:])
         _forget(code, local)
     except Exception:  # observing must never fail the user's program
         _logger.debug("could not read the arguments of %s", code.co_qualname, exc_info=True)
@@ -185,7 +185,7 @@ def kind_of(value: Any) -> str:
     """
     if isinstance(value, type):
         return STATIC
-    if (kind := _kind_of_class(type(value))) != OTHER:
+    if (kind := kind_of_class(type(value))) != OTHER:
         return kind
     if is_a(value, *ARRAYS, float, complex):
         return ARRAY
@@ -195,7 +195,7 @@ def kind_of(value: Any) -> str:
     return STATIC if _is_hashable(value) else OTHER
 
 
-def _kind_of_class(each: type) -> str:
+def kind_of_class(each: type) -> str:
     """Whose the objects of a class are: `NNX`, `EQUINOX`, `LINEN` or `OTHER`."""
     bases = {base.__module__ for base in each.__mro__}
     if any(module.startswith("flax.nnx") for module in bases):

@@ -106,7 +106,9 @@ CASES: dict[str, Case] = {
             (
                 "JC501",
                 "mixture.log_prob at distrax_mixture.py:31 in <module>: 52 operations outside of jit",
-                ("jax.jit(mixture.log_prob)(...)",),
+                (
+                    "jax.jit(mixture.log_prob)(...), and make the jitted function once, before the loop",
+                ),
             ),
         ],
         applied=[
@@ -118,7 +120,7 @@ CASES: dict[str, Case] = {
         left=[
             (
                 "JC101",
-                "log_prob at distrax_mixture.py:31 in <module>: 2 recompiles",
+                "log_prob at distrax_mixture.py:32 in <module>: 2 recompiles",
                 ("pad axis 0 of value to one length, or to a few (buckets)",),
             )
         ],

@@ -301,3 +301,38 @@ def test_a_script_without_jax_is_left_without_it(tmp_path: Path) -> None:
     (tmp_path / "plain.py").write_text("import sys\nprint('jax' in sys.modules)\n")
     done = jitcount("run", "plain.py", cwd=tmp_path)
     assert (done.stdout, done.stderr) == ("False\n", "nothing was compiled\n")
+
+
+TRAINER = """
+import jax, jax.numpy as jnp
+
+def train(steps):
+    params = {"w": jax.random.normal(jax.random.key(0), (8, 8)), "b": jnp.zeros(8)}
+    step = jax.jit(lambda p, x: jax.tree.map(lambda a: a - 0.1 * x.mean(), p))
+    for i in range(steps):
+        params = step(params, jnp.ones(8) / 3 * i)
+        if float(params["b"].sum()) > 1e9:
+            raise ValueError
+    return params
+"""
+
+
+def test_a_trainer_of_a_library_gets_advice_that_can_be_followed(tmp_path: Path) -> None:
+    library = tmp_path / "site-packages"
+    library.mkdir()
+    (library / "trainer.py").write_text(TRAINER)
+    script = tmp_path / "main.py"
+    script.write_text("import trainer\ntrainer.train(2)\n")
+    path = {"PYTHONPATH": str(library)}
+    first = jitcount("run", "main.py", cwd=tmp_path, env=path).stderr
+    advised = re.findall(r"(→ .*)", first)
+    settings = "JAX_COMPILATION_CACHE_DIR=FOLDER JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0"
+    assert advised == [f"→ nothing to jit here; to keep them for the next run: {settings}"]
+    assert "a library compiles them at trainer.py:5 in train, " in first
+
+    kept = dict(each.split("=") for each in settings.split())
+    kept["JAX_COMPILATION_CACHE_DIR"] = str(tmp_path / "cache")
+    jitcount("run", "main.py", cwd=tmp_path, env=path | kept)
+    again = jitcount("run", "main.py", cwd=tmp_path, env=path | kept).stderr
+    assert again.startswith("0 compiles and ")
+    assert "→" not in again

@@ -11,23 +11,26 @@ from collections import Counter
 from typing import TYPE_CHECKING, TypeAlias
 
 from jitcount._explain.fix import IMPORTS, OUTSIDE_JIT, Fix
-from jitcount._explain.summary import is_first, sentences_of_many
+from jitcount._explain.summary import is_first
+from jitcount._observe.call_site import CallSite
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from jitcount._explain.callers import Caller
     from jitcount._explain.compile import Compile
-    from jitcount._observe.call_site import CallSite
 
 # Fewer operations than these are hardly worth a jit, which is compiled once itself.
 _MANY_OPERATIONS = 5
+
+CACHE_SETTINGS = "JAX_COMPILATION_CACHE_DIR=FOLDER JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0"
+"""The environment that lets JAX keep everything that it compiles."""
 
 # So many lines of a library, or of an import, are named.
 _MOST_LINES = 3
 
 # One call in the source: where it stands, and what it calls.
-_Call: TypeAlias = tuple[str, str]
+_Call: TypeAlias = tuple[CallSite, str]
 
 
 def outside_jit(compiles: Sequence[Compile]) -> list[Fix]:
@@ -37,10 +40,10 @@ def outside_jit(compiles: Sequence[Compile]) -> list[Fix]:
     found, left = _imports(left)
     while (call := _best(left, drivers)) is not None:
         below = [c for c in left if any(_key(caller) == call for caller in c.callers)]
-        left = [c for c in left if c not in below]
+        gone = set(map(id, below))
+        left = [c for c in left if id(c) not in gone]
         found.append(_fix_of_call(call, below))
-    running = {_function(c.site) for each in compiles if not each.eager for c in each.callers}
-    return found + _lines(left, running)
+    return found + _lines(left, drivers)
 
 
 def _key(caller: Caller) -> _Call:
@@ -98,12 +101,6 @@ def _advice_for_call(caller: Caller) -> str:
     return caller.jitted
 
 
-def _what_changed(compiles: Sequence[Compile]) -> tuple[str, ...]:
-    """Why operations were compiled again, where most of them were."""
-    again = [compiled.causes for compiled in compiles if not is_first(compiled)]
-    return tuple(sentences_of_many(again)) if 2 * len(again) >= len(compiles) else ()
-
-
 # --- Imports --------------------------------------------------------------------------------------
 
 
@@ -158,29 +155,37 @@ def _is_numpy(compiled: Compile) -> bool:
 # --- Lines of functions that cannot be jitted as a whole ------------------------------------------
 
 
-def _function(site: CallSite) -> tuple[str, str]:
-    return site.file, site.function
+# What speaks against a jit of a call, and not against one of a function around it.
+_ONLY_OF_A_CALL = {
+    "it changes its object",
+    "it makes an object",
+    "it returns an object",
+    "its source is not to be had",
+}
 
 
-def _lines(compiles: Sequence[Compile], running: set[tuple[str, str]]) -> list[Fix]:
+def _lines(compiles: Sequence[Compile], drivers: set[_Call]) -> list[Fix]:
     """A fix for each function whose own lines compile many operations, or one again and again.
 
-    Of a whole program, and of functions that are `running` jitted ones, each line is by itself:
-    nobody would move all of them into a jitted function.
+    Of a whole program, and of functions that run jitted ones, each line is by itself: nobody would
+    move all of them into a jitted function.
     """
+    running = {(site.file, site.function) for site, _ in drivers}
     groups: dict[object, list[Compile]] = {}
     for compiled in compiles:
         site = compiled.call_site
-        is_driver = site.function == "<module>" or _function(site) in running
-        groups.setdefault(site if is_driver else _function(site), []).append(compiled)
-    return [_fix_of_lines(group) for group in groups.values() if _is_worth_it(group)]
+        function = (site.file, site.function)
+        is_alone = site.function == "<module>" or function in running
+        groups.setdefault(site if is_alone else function, []).append(compiled)
+    return [_fix_of_lines(group, drivers) for group in groups.values() if _is_worth_it(group)]
 
 
-def _fix_of_lines(group: Sequence[Compile]) -> Fix:
+def _fix_of_lines(group: Sequence[Compile], drivers: set[_Call]) -> Fix:
     costs: Counter[str] = Counter()
     for compiled in group:
         costs[compiled.call_site] += compiled.total_s  # type: ignore[assignment]
     worst = next(c.call_site for c in group if c.call_site == max(costs, key=costs.__getitem__))
+    is_librarys = all(map(_library_line, group))
     return Fix(
         code=OUTSIDE_JIT,
         title="operations outside of jit",
@@ -189,15 +194,15 @@ def _fix_of_lines(group: Sequence[Compile]) -> Fix:
         count=len(group),
         seconds=sum(compiled.total_s for compiled in group),
         is_at_most=True,
-        changes=_what_changed(group),
-        advices=(_advice_for_lines(group),),
+        changes=(f"a library compiles them at {_where(group)}",) if is_librarys else (),
+        advices=(_advice_for_lines(group, drivers),),
         compiles=tuple(group),
     )
 
 
-def _advice_for_lines(group: Sequence[Compile]) -> str:
-    if all(map(_library_line, group)):
-        return f"the library compiles at {_where(group)}: jit there"
+def _advice_for_lines(group: Sequence[Compile], drivers: set[_Call]) -> str:
+    if all(map(_library_line, group)) and any(_is_driven(each, drivers) for each in group):
+        return f"nothing to jit here; to keep them for the next run: {CACHE_SETTINGS}"
     numbers = sorted({compiled.call_site.line for compiled in group})
     if all(map(_is_numpy, group)):
         lines = f"line{'s' if len(numbers) > 1 else ''} {' and '.join(map(str, numbers))}"
@@ -206,3 +211,12 @@ def _advice_for_lines(group: Sequence[Compile]) -> str:
     if len(numbers) == 1:
         lines = f"line {numbers[0]} computes"
     return f"compute what {lines} in a jitted function, or with NumPy"
+
+
+def _is_driven(compiled: Compile, drivers: set[_Call]) -> bool:
+    """Whether the library's function that was called is a trainer, or another that no jit takes."""
+    here = [caller for caller in compiled.callers if caller.site == compiled.call_site]
+    return any(
+        _key(caller) in drivers or (caller.calls and caller.why_not not in _ONLY_OF_A_CALL | {""})
+        for caller in here
+    )

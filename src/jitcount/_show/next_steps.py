@@ -15,9 +15,6 @@ if TYPE_CHECKING:
 CACHED_FROM_S = 1.0
 """JAX's own limit: what is compiled faster is not kept on disk, unless a setting says otherwise."""
 
-CACHE_SETTINGS = "JAX_COMPILATION_CACHE_DIR=FOLDER JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0"
-"""The environment that lets JAX keep everything that it compiles."""
-
 # What takes less is not worth a reader's time.
 _LONG_S = 2.0
 

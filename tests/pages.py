@@ -126,6 +126,7 @@ def _printed_by_python(code: str) -> str:
 def without_figures(text: str) -> list[str]:
     """Lines without what differs from run to run, or by release: times, sizes, shares, widths."""
     text = re.sub(r"\b[\d.]+ ?(s|ms|µs|ns)\b", "TIME", text)
+    text = re.sub(r"\b[\d.]+ of (?=TIME)", "", text)
     text = re.sub(r"\b[\d.]+ [KMG]?i?B\b", "SIZE", text)
     text = re.sub(r"\b[\d.]+ %|\b[\d.]+(e-\d+)? of its size|\b[\d.]+ times", "FIGURE", text)
     text = re.sub(r"([─=_-])\1+", r"\1", text)

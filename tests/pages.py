@@ -40,6 +40,9 @@ _TERMINAL = {"COLUMNS": None, "NO_COLOR": "1", "CI": None, "BUILD_NUMBER": None}
 _NOISE = re.compile(
     r"^(jitcount: \d+ of \d+ target|WARNING: All log|[IWE]\d{4} ).*\n", re.MULTILINE
 )
+
+# What else would help is said from some seconds of compiling on.
+_NEXT_STEPS = re.compile(r"^(.* takes TIME to compile: --profile|a persistent cache ).*\n", re.M)
 _QUIET = {"PYTEST_ADDOPTS": "--show-capture=no"}
 
 
@@ -129,6 +132,7 @@ def without_figures(text: str) -> list[str]:
     text = re.sub(r"\b[\d.]+ of (?=TIME)", "", text)
     text = re.sub(r"\b[\d.]+ [KMG]?i?B\b", "SIZE", text)
     text = re.sub(r"\b[\d.]+ %|\b[\d.]+(e-\d+)? of its size|\b[\d.]+ times", "FIGURE", text)
+    text = _NEXT_STEPS.sub("", text)
     text = re.sub(r"([─=_-])\1+", r"\1", text)
     return [re.sub(r" +", " ", line).strip() for line in text.strip().splitlines()]
 

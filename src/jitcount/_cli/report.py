@@ -219,6 +219,8 @@ class RunReport:
         """What else would help, in a line each."""
         from jitcount._show.next_steps import next_steps
 
+        if self._options.as_if:  # what is compiled here is no program of the user's machine
+            return []
         return next_steps(compiles, has_profile=self._options.profile or self._options.what_if)
 
     def _compiles(self) -> Sequence[Compile]:

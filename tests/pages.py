@@ -42,7 +42,9 @@ _NOISE = re.compile(
 )
 
 # What else would help is said from some seconds of compiling on.
-_NEXT_STEPS = re.compile(r"^(.* takes TIME to compile: --profile|a persistent cache ).*\n", re.M)
+_NEXT_STEPS = re.compile(
+    r"^(.* takes TIME to compile: --profile|a persistent cache ).*\n", re.MULTILINE
+)
 _QUIET = {"PYTEST_ADDOPTS": "--show-capture=no"}
 
 

@@ -81,7 +81,7 @@ def test_a_program_without_jax_is_left_alone(start: Path) -> None:
 def test_the_table_is_shown_once_whoever_imports_jax(start: Path, before: str) -> None:
     done = run(start, "1", before + PROGRAM)
     assert (done.returncode, done.stdout) == (0, "end\n")
-    assert done.stderr.startswith("1 compile in ")
+    assert done.stderr.startswith("1 compile took ")
     assert done.stderr.count("<lambda>") == 2  # in one row, and in its cause
 
 
@@ -90,10 +90,10 @@ def test_what_comes_at_the_end_is_counted_and_a_command_of_ours_tells_by_itself(
     start: Path,
 ) -> None:
     program = "import atexit\natexit.register(lambda: jax.jit(lambda: 1)())" + PROGRAM
-    assert run(start, "1", program).stderr.startswith("2 compiles in ")
+    assert run(start, "1", program).stderr.startswith("2 compiles took ")
     (start / "other.py").write_text(program)
     whole = "import sys; from jitcount._cli.main import main; sys.exit(main(['run', 'other.py']))"
-    assert run(start, "1", whole).stderr.count("2 compiles in ") == 1
+    assert run(start, "1", whole).stderr.count("2 compiles took ") == 1
 
 
 CHILDREN = """

@@ -6,8 +6,8 @@ from tests.helpers import ROOT, jitcount
 
 SHOWN = {
     "train.py": ["step at examples/train.py:12 in <module>: 3 recompiles"],
-    "model.py": ["loss 0.15084", "1 compile in"],
-    "layers.py": ["loss 38.", "1 compile in"],
+    "model.py": ["loss 0.15084", "1 compile took "],
+    "layers.py": ["loss 38.", "1 compile took "],
     "weak_type.py": [
         "weight 0.995",
         "train_step at examples/weak_type.py:21 in main: 1 recompile",

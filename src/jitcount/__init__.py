@@ -15,7 +15,7 @@ from jitcount._after_jax import after_import_of_jax
 if TYPE_CHECKING:
     from jitcount._emulate.as_if import as_if
     from jitcount._emulate.result import Emulation
-    from jitcount._explain.callers import Caller
+    from jitcount._explain.caller import Caller
     from jitcount._explain.causes import Cause, Kind
     from jitcount._explain.compile import Argument, Compile
     from jitcount._ledger.compare import compare
@@ -60,7 +60,7 @@ __all__ = [
 # Where each name is; what type checkers and editors read stands above, and a test compares.
 _HOMES = {
     "Argument": "_explain.compile",
-    "Caller": "_explain.callers",
+    "Caller": "_explain.caller",
     "Cause": "_explain.causes",
     "Comparison": "_ledger.comparison",
     "Compile": "_explain.compile",

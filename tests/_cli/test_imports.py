@@ -30,7 +30,7 @@ def rare_in(modules: str) -> set[str]:
 def test_a_run_without_options_imports_none_of_it(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(PROGRAM)
     done = python("-c", RUN, "train.py", cwd=tmp_path)
-    assert done.stderr.startswith("1 compile in ")
+    assert done.stderr.startswith("1 compile took ")
     assert rare_in(done.stdout) == RECORDS
 
 

@@ -38,9 +38,9 @@ def test_a_script_runs_as_ever_and_its_compiles_are_shown_beside(tmp_path: Path)
     assert counted.stdout == plain.stdout
     assert counted.returncode == 1
     first, *_, last = counted.stderr.splitlines()
-    assert first.startswith("jitcount: step(float32[5]) at train.py:11 in main, ")
+    assert first.startswith("jitcount: step(x f32[5]) at train.py:11 in main, ")
     assert first.endswith(": axis 0 of x: 3 → 5")
-    assert "Worth fixing first" in counted.stderr
+    assert "What to fix" in counted.stderr
     assert last == "jitcount: 2 compiles, and --max allows 1"
     cases = json.loads((tmp_path / "out.json").read_text())["cases"]
     assert [c["function"] for c in cases["train.py"]["compiles"]] == ["step", "step"]
@@ -52,7 +52,7 @@ def test_a_module_runs_as_with_python_m(tmp_path: Path) -> None:
     counted = jitcount("run", "-m", "train", "a", cwd=tmp_path)
     assert counted.stdout == plain.stdout
     assert counted.returncode == 0
-    assert counted.stderr.startswith("2 compiles in ")
+    assert counted.stderr.startswith("2 compiles took ")
 
 
 LATE = """
@@ -279,7 +279,7 @@ def test_a_module_of_the_scripts_own_is_imported_by_the_script(tmp_path: Path) -
     (tmp_path / "train.py").write_text(QUEUE)
     done = jitcount("run", "train.py", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (3, "jax is there\nmine\nhandler\n")
-    assert done.stderr.startswith("1 compile in ")
+    assert done.stderr.startswith("1 compile took ")
 
 
 def test_a_program_that_breaks_python_keeps_its_end(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 import jitcount
 from jitcount import Argument, Compile
-from jitcount._explain.callers import Caller
+from jitcount._explain.caller import Caller
 from jitcount._explain.causes import AnyCause
 from jitcount._explain.causes.functions import FirstCall
 from jitcount._jax import lowering

@@ -155,8 +155,8 @@ def test_each_compile_is_in_one_row_and_their_sum_is_jaxs_own(project: Project) 
         [
             "in 3 tests   5   TIME",
             "while collecting   3   TIME",
-            "  conftest files   1   TIME",
             "  test_it.py   2   TIME",
+            "  conftest files   1   TIME",
             "in fixtures   16   TIME",
             "  inner (function)   5   TIME",
             "  late (function)   4   TIME",

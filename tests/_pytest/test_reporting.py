@@ -72,11 +72,11 @@ def test_a_failed_test_shows_what_it_compiled_and_why(on_github: Finished) -> No
     expect(
         section_of(on_github.stdout, "test_marked"),
         [
-            "2 compiles in TIME (trace TIME, lower TIME, compile TIME)",
-            "function   signature   time   call site   cause",
+            "2 compiles took TIME",
+            "function   arguments   compiles   time   call site   cause",
             "───",
-            "step   float32[3]   TIME   test_it.py:13 in test_marked   first call of step",
-            "step   float32[4]   TIME   test_it.py:13 in test_marked   axis 0 of x: 3 → 4",
+            "step   x f32[3]   2   TIME   test_it.py:13 in test_marked   axis 0 of x: 3 → 4",
+            "in all: trace TIME, lower TIME, XLA TIME",
         ],
     )
 
@@ -85,15 +85,16 @@ def test_a_plain_assert_shows_it_too_and_what_to_do(on_github: Finished) -> None
     expect(
         section_of(on_github.stdout, "test_asserts"),
         [
-            "2 compiles in TIME (trace TIME, lower TIME, compile TIME)",
-            "Worth fixing first",
-            "  step at test_it.py:17 in test_asserts: 1 recompile, TIME",
+            "2 compiles took TIME; what is listed below would save TIME",
+            "What to fix",
+            "  1. step at test_it.py:17 in test_asserts: 1 recompile, TIME [JC101]",
             "    axis 0 of x: 3 → 5",
             "    → pad axis 0 of x to one length, or to a few (buckets)",
-            "function   signature   time   call site   cause",
+            "function   arguments   compiles   time   call site   cause",
             "───",
-            "step   float32[3]   TIME   test_it.py:16 in test_asserts   first call of step",
-            "step   float32[5]   TIME   test_it.py:17 in test_asserts   axis 0 of x: 3 → 5",
+            "step   x f32[5]   1   TIME   test_it.py:17 in test_asserts   axis 0 of x: 3 → 5",
+            "step   x f32[3]   1   TIME   test_it.py:16 in test_asserts   first call of step",
+            "in all: trace TIME, lower TIME, XLA TIME",
         ],
     )
     assert section_of(on_github.stdout, "test_of_nothing") == ["nothing was compiled"]
@@ -190,11 +191,11 @@ def test_github_is_given_a_summary(project: Project, on_github: Finished) -> Non
             "",
             "| test | compiles |",
             "| :--- | :--- |",
-            "| test\\_it.py::test\\_marked | step ×2, expected 1: axis 0 of x 3 → 4 |",
-            "| test\\_it.py::test\\_asserts | step: axis 0 of x 3 → 5 |",
+            "| test\\_it.py::test\\_marked | step ×2, expected 1: axis 0 of x 3 → 4 \\[JC101] |",
+            "| test\\_it.py::test\\_asserts | step: axis 0 of x 3 → 5 \\[JC101] |",
             (
-                "| test\\_it.py::test\\_in\\_a\\_loop | step ×8, expected 0: axis 0 of x: 3 … 10, "
-                "8 of them; sin ×8, expected 0: axis 0 of x: 3 … 10, 8 of them |"
+                "| test\\_it.py::test\\_in\\_a\\_loop | step ×8, expected 0: axis 0 of x: 3 … 10, 8 "
+                "of them; sin ×8, expected 0: axis 0 of x: 3 … 10, 8 of them |"
             ),
         ],
     )

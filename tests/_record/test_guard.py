@@ -52,7 +52,7 @@ def test_a_frozen_block_refuses_a_compile_and_says_why() -> None:
     assert str(error) == (
         f"step(float32[5]) would be compiled at {error.call_site}, "
         "and jitcount.freeze() allows no compile here\n"
-        "  because: axis 0 of x: 3 → 5\n"
+        "  because: axis 0 of x: 3 → 5 [JC101]\n"
         "  → pad axis 0 of x to one length, or to a few (buckets)"
     )
 
@@ -231,7 +231,7 @@ def test_a_guard_does_not_open_because_observing_failed(monkeypatch: pytest.Monk
         step(X)
     assert str(raised.value) == (
         "step() would be compiled at unknown, and jitcount.freeze() allows no compile here\n"
-        "  because: the cause is not known: JAX's frames could not be read"
+        "  because: the cause is not known: JAX's frames could not be read [JC901]"
     )
 
 

@@ -103,9 +103,9 @@ def test_all_of_a_log_is_plain_data() -> None:
         step(arr(4))
     first, again = json.loads(json.dumps(log.to_dicts()))
     assert list(first) == [
-        "function", "signature", "platform", "call_site", "file", "line", "via", "eager",
-        "from_disk", "started_at", "trace_s", "lower_s", "compile_s", "total_s", "fingerprint",
-        "operations", "causes",
+        "function", "signature", "arguments", "platform", "call_site", "file", "line", "via",
+        "callers", "thread", "eager", "ahead_of_time", "from_disk", "started_at", "trace_s",
+        "lower_s", "compile_s", "total_s", "fingerprint", "operations", "causes",
     ]  # fmt: skip
     assert (first["function"], first["signature"]) == ("step", ["float32[3]"])
     assert first["file"] == __file__
@@ -116,6 +116,7 @@ def test_all_of_a_log_is_plain_data() -> None:
             "where": "x",
             "before": "float32[3]",
             "after": "float32[4]",
+            "code": "JC101",
             "text": "axis 0 of x went from 3 to 4: float32[3] became float32[4]",
             "advice": "pad axis 0 of x to one length, or to a few (buckets)",
         }

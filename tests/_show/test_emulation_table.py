@@ -34,9 +34,9 @@ def test_sums_of_several_processes_are_joined() -> None:
         all_of_them.join(json.loads(sent))
     assert render(sums_table("tpu:v5e", all_of_them)) == (
         "As if on tpu:v5e: 2 of 4 programs computed as there\n\n"
-        "line                      product       rounded to   in\n"
-        "───────────────────────────────────────────────────────────────\n"
-        "model.py:8 in attention   dot_general   bfloat16     loss, step\n\n"
+        "line                      operation     inputs rounded to   in function\n"
+        "───────────────────────────────────────────────────────────────────────\n"
+        "model.py:8 in attention   dot_general   bfloat16            loss, step\n\n"
         "as on the CPU: f(float32[3]): a call of Own"
     )
 

@@ -4,7 +4,7 @@ import sys
 import pytest
 from msgspec.structs import replace
 
-from jitcount._explain.callers import Caller
+from jitcount._explain.caller import Caller
 from jitcount._explain.causes.arrays import Dtype, Shape
 from jitcount._explain.causes.functions import FirstCall
 from jitcount._explain.compile import Compile
@@ -65,9 +65,9 @@ def test_a_log_is_printed_as_a_table() -> None:
         "    → pad axis 0 of x to one length, or to a few (buckets)\n"
         "\n"
         "function      arguments      compiles      time   call site             cause\n"
-        "────────────────────────────────────────────────────────────────────────────────────────────"
+        "──────────────────────────────────────────────────────────────────────────────────────"
         "────\n"
-        "sum           f32[3]                2   67.8 ms   train.py:42 in main   "
+        "sum           f32[3]                2   67.9 ms   train.py:42 in main   "
         "axis 0 of x: 3 → 4\n"
         "step (disk)   no arrays             1   33.9 ms   train.py:7 in main    "
         "first call of sum\n"

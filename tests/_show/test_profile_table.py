@@ -54,11 +54,11 @@ TABLE = """\
 step: 3.7 s (trace 500 ms, lower 200 ms, XLA's passes 400 ms, code generation 2.5 s, \
 XLA's rest 100 ms)
 
-where the time goes   calls      trace      XLA   rest ~   operations
-─────────────────────────────────────────────────────────────────────
-model.py:31 in net    softmax   400 ms      2 s   500 ms         1152
-  backward pass                           1.5 s                   700
-model.py:22 in net    matmul             500 ms                    40
+where the time goes   calls      trace      XLA   estimated   operations
+────────────────────────────────────────────────────────────────────────
+model.py:31 in net    softmax   400 ms      2 s      500 ms         1152
+  backward pass                           1.5 s                      700
+model.py:22 in net    matmul             500 ms                       40
 not attributed                  100 ms   500 ms
 
   an unrolled loop: model.py:22 in net, 48 times the same 27 operations (backward: 47 × 17)
@@ -66,7 +66,7 @@ not attributed                  100 ms   500 ms
 pass it as an argument
   something is not known
   the longest passes: fusion 300 ms
-rest ~: an estimate, by operations: lowering, XLA's passes, what else names no line"""
+estimated: lowering, XLA's passes and what else names no line, shared out by operations"""
 
 
 def test_a_program_by_line() -> None:

@@ -7,7 +7,7 @@ import dataclasses
 import msgspec
 import pytest
 
-from jitcount._explain.callers import Caller
+from jitcount._explain.caller import Caller
 from jitcount._explain.fix import OUTSIDE_JIT, Fix
 from jitcount._observe.call_site import CallSite
 from jitcount._try_calls.advised import jitted_calls

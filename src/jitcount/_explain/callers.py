@@ -15,10 +15,10 @@ import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, NamedTuple
 
+from jitcount._explain.caller import Caller
 from jitcount._explain.jittable import function_of, own_nodes, source_of, tree_of, why_not_jit
-from jitcount._observe.call_site import CallSite, owner_of
+from jitcount._observe.call_site import owner_of
 from jitcount._observe.callers import ARRAY, LINEN, NNX, OTHER, STATIC, TREE
-from jitcount._stored import Stored
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -33,37 +33,6 @@ _LONGEST_JITTED = 100
 
 # A loop over so many written-out elements is as good as none.
 _FEW = 16
-
-
-class Caller(Stored, frozen=True):
-    """One of the user's lines on the way to a compile, and what it calls.
-
-    >>> import jax, jitcount, numpy as np
-    >>> def double(x):
-    ...     return jax.numpy.multiply(2, x)
-    >>> with jitcount.record() as log:
-    ...     _ = double(np.zeros(77, np.float32))
-    >>> [caller.calls for caller in log.compiles[0].callers]
-    ['double', 'jax.numpy.multiply']
-    """
-
-    site: CallSite
-    """The line: ``"train.py:42 in main"``."""
-
-    calls: str = ""
-    """What it calls, as it is written there: ``"model.init"``; empty where that is not known."""
-
-    jitted: str = ""
-    """That call under a jit: ``"jax.jit(model.init)(...)"``; empty where it cannot be jitted."""
-
-    why_not: str = ""
-    """Why it cannot be jitted, in a few words: ``"it loops"``."""
-
-    imports: str = ""
-    """The module that is imported there."""
-
-    in_loop: bool = False
-    """Whether the call stands in a loop of the same function."""
 
 
 def written_callers(frames: tuple[CallerFrame, ...]) -> tuple[Caller, ...]:

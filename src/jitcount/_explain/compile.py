@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from jitcount._explain.callers import Caller
+from jitcount._explain.caller import Caller
 from jitcount._explain.causes import AnyCause
 from jitcount._explain.summary import advice_of, with_codes
 from jitcount._observe.call_site import NOWHERE, CallSite

@@ -18,6 +18,7 @@ import types
 from collections import Counter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from jitcount._jax.origin import is_module_of_jax
 from jitcount._observe.call_site import owner_of
 from jitcount._observe.callers import EQUINOX, LINEN, NNX, OTHER, STATIC, TREE, kind_of_class
 
@@ -293,7 +294,7 @@ class _Body:
     def _is_array_call(self, func: ast.Attribute) -> bool:
         """Whether a method, or a function of JAX's, is called."""
         found = self._global_at(func)
-        return found is None or _package(found) in {"jax", "jaxlib"}
+        return found is None or is_module_of_jax(_package(found))
 
     def _is_array(self, value: Any) -> bool:
         return hasattr(value, "dtype") and hasattr(value, "shape") and not isinstance(value, type)
@@ -485,7 +486,7 @@ class _Body:
     def _check_called(self, call: ast.Call, found: Any, name: str) -> None:  # noqa: C901, PLR0912
         """Look at what is called, by the package that it is from."""
         package, module = _package(found), str(getattr(found, "__module__", "") or "")
-        if package in {"jax", "jaxlib"}:
+        if is_module_of_jax(package):
             self._check_jax(call, name)
         elif package == "numpy":
             if ".random" in module or module.endswith("mtrand") or (type(found).__name__ in {

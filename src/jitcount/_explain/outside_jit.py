@@ -17,7 +17,7 @@ from jitcount._observe.call_site import CallSite
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from jitcount._explain.callers import Caller
+    from jitcount._explain.caller import Caller
     from jitcount._explain.compile import Compile
 
 # Fewer operations than these are hardly worth a jit, which is compiled once itself.

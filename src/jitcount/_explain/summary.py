@@ -65,7 +65,12 @@ def sentences(causes: Iterable[Cause]) -> list[str]:
 
 def with_codes(causes: Iterable[Cause]) -> list[str]:
     """The same sentences, each with the code of its kind: ``"axis 0 of x: 3 → 4 [JC101]"``."""
-    return [f"{_sentence(cause, places)} [{cause.kind.code}]" for cause, places in events(causes)]
+    return [f"{_sentence(cause, places)}{_code(cause)}" for cause, places in events(causes)]
+
+
+def _code(cause: Cause) -> str:
+    """The code of a cause, in brackets; a first call is nothing to look up."""
+    return "" if cause.kind == Kind.FIRST_CALL else f" [{cause.kind.code}]"
 
 
 def _sentence(cause: Cause, places: tuple[str, ...], between: str = ": ") -> str:
@@ -79,7 +84,7 @@ def _sentence(cause: Cause, places: tuple[str, ...], between: str = ": ") -> str
 def in_a_line(causes: Iterable[Cause]) -> str:
     """Why a program was compiled, after a colon: ``axis 0 of x 3 → 4; y float32 → int32``."""
     return "; ".join(
-        f"{_sentence(cause, places, ' ')} [{cause.kind.code}]" for cause, places in events(causes)
+        f"{_sentence(cause, places, ' ')}{_code(cause)}" for cause, places in events(causes)
     )
 
 

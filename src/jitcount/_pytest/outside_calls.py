@@ -70,8 +70,8 @@ def fixture_of(place: str) -> str:
 def collected_in(place: str) -> str:
     """What was collected, if a compile came while it was: a file, ``"conftest files"``.
 
-    >>> collected_in("while collecting tests/test_a.py"), collected_in("in hooks")
-    ('tests/test_a.py', '')
+    >>> collected_in("while collecting test_a.py"), collected_in("in hooks")
+    ('test_a.py', '')
     """
     return place.removeprefix(f"{COLLECTING} ") if place.startswith(COLLECTING) else ""
 

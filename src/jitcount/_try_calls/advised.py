@@ -12,7 +12,7 @@ from jitcount._try_calls.jitted_call import JittedCall
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from jitcount._explain.callers import Caller
+    from jitcount._explain.caller import Caller
     from jitcount._explain.fix import Fix
 
 

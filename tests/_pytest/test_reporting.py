@@ -92,8 +92,8 @@ def test_a_plain_assert_shows_it_too_and_what_to_do(on_github: Finished) -> None
             "    → pad axis 0 of x to one length, or to a few (buckets)",
             "function   arguments   compiles   time   call site   cause",
             "───",
-            "step   x f32[5]   1   TIME   test_it.py:17 in test_asserts   axis 0 of x: 3 → 5",
             "step   x f32[3]   1   TIME   test_it.py:16 in test_asserts   first call of step",
+            "step   x f32[5]   1   TIME   test_it.py:17 in test_asserts   axis 0 of x: 3 → 5",
             "in all: trace TIME, lower TIME, XLA TIME",
         ],
     )
@@ -135,9 +135,9 @@ def annotations(output: str) -> list[str]:
 ANNOTATED = [
     (
         "::error file=test_it.py,line=13,title=step(float32[4])::"
-        "step ×2, expected 1: axis 0 of x 3 → 4"
+        "step ×2, expected 1: axis 0 of x 3 → 4 [JC101]"
     ),
-    "::error file=test_it.py,line=17,title=step(float32[5])::step: axis 0 of x 3 → 5",
+    "::error file=test_it.py,line=17,title=step(float32[5])::step: axis 0 of x 3 → 5 [JC101]",
 ]
 
 
@@ -194,8 +194,8 @@ def test_github_is_given_a_summary(project: Project, on_github: Finished) -> Non
             "| test\\_it.py::test\\_marked | step ×2, expected 1: axis 0 of x 3 → 4 \\[JC101] |",
             "| test\\_it.py::test\\_asserts | step: axis 0 of x 3 → 5 \\[JC101] |",
             (
-                "| test\\_it.py::test\\_in\\_a\\_loop | step ×8, expected 0: axis 0 of x: 3 … 10, 8 "
-                "of them; sin ×8, expected 0: axis 0 of x: 3 … 10, 8 of them |"
+                "| test\\_it.py::test\\_in\\_a\\_loop | step ×8, expected 0: axis 0 of x: 3 … 10, "
+                "8 of them; sin ×8, expected 0: axis 0 of x: 3 … 10, 8 of them |"
             ),
         ],
     )

@@ -179,9 +179,9 @@ def test_all_compiles_of_one_function_at_one_line_are_one_row() -> None:
 
 def test_operations_outside_of_jit_are_one_row_for_a_line() -> None:
     text = log_of(ADD, replace(ADD, function="mul"), ADD, SUM).splitlines()
-    assert text[4].startswith("operations (eager) ")
-    assert text[4].endswith("add ×2, mul")
-    assert text[5].startswith("sum ")
+    assert text[4].startswith("sum ")
+    assert text[5].startswith("operations (eager) ")
+    assert text[5].endswith("add ×2, mul")
 
 
 def test_operations_of_one_call_that_can_be_jitted_are_one_row_with_its_name() -> None:

@@ -375,12 +375,12 @@ def test_the_advice_for_a_program_helps_when_it_is_applied(name: str, tmp_path: 
         shutil.copytree(ADVISED, tmp_path / each, ignore=ignored)
     printed, compiles = run(name, tmp_path / "before")
     assert printed
-    assert advised(compiles) == case.advised
+    assert sorted(advised(compiles)) == sorted(case.advised)  # by seconds, which differ
     assert len(compiles) == case.before
     if not case.applied:
         return
     apply(name, tmp_path / "after")
     printed_after, compiles_after = run(name, tmp_path / "after")
     assert printed_after == printed
-    assert advised(compiles_after) == case.left
+    assert sorted(advised(compiles_after)) == sorted(case.left)
     assert len(compiles_after) == case.after

@@ -61,8 +61,7 @@ def log_table(
     """A headline with the totals, what to fix, and the compiles.
 
     A function has one row for each line that calls it, operations outside of jit one for the call
-    that made them, the most expensive first. The `whole` table has a row for each compile, in
-    order.
+    that made them; cheap ones are summed up. The `whole` table has a row for each compile.
 
     Args:
         compiles: all of them, in order.
@@ -138,21 +137,21 @@ def _rest(found: Sequence[Fix], listed: Sequence[Fix]) -> list[Note]:
 
 
 def compiles_table(compiles: Sequence[Compile], found: Sequence[Fix] = ()) -> Table:
-    """A table with a row for each function and line, the most expensive first.
+    """A table with a row for each function and line, those of jitted functions first.
 
     Args:
         compiles: all of them, in order.
         found: what to fix: operations of one fix are one row, and what it saves is not faint.
     """
     fix_of = {id(compiled): fix for fix in found for compiled in fix.compiles}
-    groups = _groups(compiles, fix_of)
-    groups.sort(key=_seconds, reverse=True)
+    groups = sorted(_groups(compiles, fix_of), key=lambda group: group[0].eager)
+    ranked = sorted(range(len(groups)), key=lambda number: -_seconds(groups[number]))
     limit = _CHEAP * _seconds(compiles)
-    shown = [g for n, g in enumerate(groups) if n < _ALWAYS_SHOWN or _seconds(g) >= limit]
-    shown = shown[:_MOST_ROWS]
+    costly = [number for number in ranked if _seconds(groups[number]) >= limit]
+    numbers = set(max(costly, ranked[:_ALWAYS_SHOWN], key=len)[:_MOST_ROWS])
+    shown = [group for number, group in enumerate(groups) if number in numbers]
     left_out = ""
-    if left := groups[len(shown) :]:
-        cheap = [compiled for group in left for compiled in group]
+    if cheap := [c for n, group in enumerate(groups) if n not in numbers for c in group]:
         together = f"{plural(len(cheap), 'compile')} that took {seconds(_seconds(cheap))} together"
         left_out = f"… and {together}"
     columns = words("function") + long_words("arguments") + figures("compiles", "time")

@@ -16,7 +16,16 @@ from types import ModuleType
 from typing import TYPE_CHECKING, NamedTuple
 
 from jitcount._explain.caller import Caller
-from jitcount._explain.jittable import function_of, own_nodes, source_of, tree_of, why_not_jit
+from jitcount._explain.jittable import (
+    SHAPED_BY_VALUES,
+    function_of,
+    is_pytree,
+    is_size_given,
+    own_nodes,
+    source_of,
+    tree_of,
+    why_not_jit,
+)
 from jitcount._observe.call_site import owner_of
 from jitcount._observe.callers import ARRAY, LINEN, NNX, OTHER, STATIC, TREE
 
@@ -115,9 +124,6 @@ _NEEDS_A_VALUE = {
     "save": "it reads or writes a file",
     "savez": "it reads or writes a file",
 }
-
-# What returns arrays whose shape depends on values.
-_SHAPED_BY_VALUES = {"unique", "nonzero", "argwhere", "flatnonzero", "repeat"}
 
 _ACTS = {
     "print": "it prints",
@@ -271,7 +277,8 @@ def _reason_at(node: ast.AST, module: str) -> str:
 def _reason_in(call: ast.Call, reasons: Mapping[str, str]) -> str:
     func = call.func
     name = func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
-    is_shaped_by_values = name in _SHAPED_BY_VALUES and not _is_size_given(call, name)
+    is_size_known = is_size_given(call, name, _is_written_out)
+    is_shaped_by_values = name in SHAPED_BY_VALUES and not is_size_known
     if is_shaped_by_values or (name == "split" and _is_split_by_values(call)):
         return "its shapes depend on values"
     if name not in reasons or (isinstance(func, ast.Attribute) and name in {"float", "next"}):
@@ -279,16 +286,8 @@ def _reason_in(call: ast.Call, reasons: Mapping[str, str]) -> str:
     return "" if ast.unparse(func).startswith(_TRACED) else reasons[name]
 
 
-# The arguments by which JAX takes the size of what would else depend on values.
-_SIZES = {"size", "total_repeat_length"}
-
-
-def _is_size_given(call: ast.Call, name: str) -> bool:
-    """Whether the shape is known without values: by a size, or by one number of repeats."""
-    if any(keyword.arg in _SIZES for keyword in call.keywords):
-        return True
-    repeats = [*call.args[1:2], *(k.value for k in call.keywords if k.arg == "repeats")]
-    return name == "repeat" and any(isinstance(each, ast.Constant) for each in repeats)
+def _is_written_out(value: ast.expr) -> bool:
+    return isinstance(value, ast.Constant)
 
 
 def _is_split_by_values(call: ast.Call) -> bool:
@@ -331,17 +330,12 @@ def _is_class(func: ast.expr, module: str) -> bool:
 
 
 def _is_pytree(func: ast.expr, module: str) -> bool:
-    """Whether a class is a named tuple, or a dataclass of flax: jits take and return those."""
-    if isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name):
-        owner = vars(sys.modules[module]).get(func.value.id) if module in sys.modules else None
-        found = vars(owner).get(func.attr) if isinstance(owner, ModuleType) else None
-    elif isinstance(func, ast.Name) and module in sys.modules:
-        found = vars(sys.modules[module]).get(func.id)
-    else:
-        found = None
-    return isinstance(found, type) and (
-        issubclass(found, tuple) or "_flax_dataclass" in vars(found)
-    )
+    """Whether what is called is a class whose objects a jit takes and returns."""
+    names = ast.unparse(func).split(".")
+    found: object = sys.modules.get(module)
+    for name in names:
+        found = vars(found).get(name) if isinstance(found, ModuleType) else None
+    return is_pytree(found)
 
 
 # --- How it is jitted -----------------------------------------------------------------------------

@@ -23,7 +23,7 @@ from jitcount._observe.call_site import owner_of
 from jitcount._observe.callers import EQUINOX, LINEN, NNX, OTHER, STATIC, TREE, kind_of_class
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from types import CodeType
 
 AnyFunction: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
@@ -126,7 +126,7 @@ _READS_A_VALUE = {
     "to_py", "tolist",
 }  # fmt: skip
 
-_SHAPED_BY_VALUES = {"argwhere", "flatnonzero", "nonzero", "repeat", "unique"}
+SHAPED_BY_VALUES = {"argwhere", "flatnonzero", "nonzero", "repeat", "unique"}
 _TAKES_SHAPES = {"arange", "empty", "eye", "identity", "ones", "tri", "zeros"}
 
 _HARMLESS_BUILTINS = {
@@ -423,7 +423,7 @@ class _Body:
                 for each in values:
                     self._check_result(each)
             case ast.Call(func=func) if _last_name(func)[:1].isupper():
-                if not _is_pytree(self._global_at(func)):
+                if not is_pytree(self._global_at(func)):
                     raise _Doubt("it returns an object")
             case ast.Attribute(attr=name) if name in _SHAPE_ATTRIBUTES:
                 raise _Doubt("it returns no array")
@@ -469,7 +469,7 @@ class _Body:
             raise _Doubt("it reads a value")
         if name in _DOES_MORE or (name == "get" and not call.args):
             raise _Doubt(f"it calls {name}, which does more than compute")
-        if name in _SHAPED_BY_VALUES and not self._is_size_given(call, name):
+        if name in SHAPED_BY_VALUES and not is_size_given(call, name, self._is_static):
             raise _Doubt("its shapes depend on values")
         is_at = any(isinstance(n, ast.Attribute) and n.attr == "at" for n in ast.walk(func.value))
         if name in _CHANGES_ITS_OBJECT and not is_at and not self._is_fresh(root):
@@ -521,20 +521,15 @@ class _Body:
         if name in {"device_get", "block_until_ready"}:
             raise _Doubt("it reads a value")
         is_of_one = name == "where" and len(call.args) == 1
-        if (name in _SHAPED_BY_VALUES or is_of_one) and not self._is_size_given(call, name):
+        if (name in SHAPED_BY_VALUES or is_of_one) and not is_size_given(
+            call, name, self._is_static
+        ):
             raise _Doubt("its shapes depend on values")
         if name in _TAKES_SHAPES and not all(map(self._is_static, call.args)):
             raise _Doubt("its shapes depend on values")
         is_of_keys = "random" in ast.unparse(call.func) or "jr." in ast.unparse(call.func)
         if name == "split" and not is_of_keys and not all(map(self._is_static, call.args[1:])):
             raise _Doubt("its shapes depend on values")
-
-    def _is_size_given(self, call: ast.Call, name: str) -> bool:
-        """Whether the shape is known without values: by a size, or by one number of repeats."""
-        if any(keyword.arg in {"size", "total_repeat_length"} for keyword in call.keywords):
-            return True
-        repeats = [*call.args[1:2], *(k.value for k in call.keywords if k.arg == "repeats")]
-        return name == "repeat" and any(map(self._is_static, repeats))
 
     def _check_function(self, function: types.FunctionType, name: str) -> None:
         """Look at a function that is called, if it is the user's."""
@@ -563,6 +558,14 @@ class _Body:
         return package in {"jax", "flax", "equinox", "haiku", "jaxtyping", "beartype", "chex"} or (
             found in {staticmethod, functools.partial}
         )
+
+
+def is_size_given(call: ast.Call, name: str, is_known: Callable[[ast.expr], bool]) -> bool:
+    """Whether the shape of a result is known without values: by a size, or one count of repeats."""
+    if any(keyword.arg in {"size", "total_repeat_length"} for keyword in call.keywords):
+        return True
+    repeats = [*call.args[1:2], *(k.value for k in call.keywords if k.arg == "repeats")]
+    return name == "repeat" and any(map(is_known, repeats))
 
 
 def own_nodes(function: AnyFunction | ast.Module) -> Iterator[ast.AST]:
@@ -608,7 +611,7 @@ def _expressions(node: ast.AST) -> Iterator[ast.expr]:
     return (each for each in ast.iter_child_nodes(node) if isinstance(each, ast.expr))
 
 
-def _is_pytree(found: Any) -> bool:
+def is_pytree(found: Any) -> bool:
     """Whether a jit can return the objects of a class: named tuples, modules, flax' dataclasses."""
     if not isinstance(found, type):
         return False

@@ -306,7 +306,7 @@ def test_the_ledger_has_all_compiles_and_the_report_what_to_fix(project: Project
         "\n"
         "The most expensive tests\n"
         "\n"
-        "   time   compiles   test   most of it at\n"
+        "time   compiles   test   most of it at\n"
         "───\n"
         "TIME   2   test_it.py::test_step   line 12 (TIME)\n"
         "2 passed in TIME\n",

@@ -317,6 +317,7 @@ def train(steps):
 """
 
 
+@pytest.mark.thorough
 def test_a_trainer_of_a_library_gets_advice_that_can_be_followed(tmp_path: Path) -> None:
     library = tmp_path / "site-packages"
     library.mkdir()

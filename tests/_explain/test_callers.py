@@ -68,6 +68,7 @@ def test_the_outermost_call_that_can_be_jitted_is_named_and_jitting_it_helps(run
     assert advice(jitted) == []
 
 
+@pytest.mark.thorough
 def test_what_is_no_array_is_static(run: Run) -> None:
     scaled = """
         def scaled(key, x, name, factor=2):
@@ -81,6 +82,7 @@ def test_what_is_no_array_is_static(run: Run) -> None:
     assert advice(run(NET, scaled, f"{text}(key, x, 'net', factor=3)\n")) == []
 
 
+@pytest.mark.thorough
 def test_what_has_no_hash_stays_in_a_lambda(run: Run) -> None:
     layered = """
         def layered(key, x, names):
@@ -93,6 +95,7 @@ def test_what_has_no_hash_stays_in_a_lambda(run: Run) -> None:
     assert advice(run(NET, layered, f"{text}\n")) == []
 
 
+@pytest.mark.thorough
 def test_a_lambda_in_a_loop_is_to_be_made_once(run: Run) -> None:
     layered = """
         def layered(key, x, names):
@@ -108,6 +111,7 @@ def test_a_lambda_in_a_loop_is_to_be_made_once(run: Run) -> None:
     assert len(applied.compiles) == len(log.compiles) - fixes(log.compiles)[0].count + 1
 
 
+@pytest.mark.thorough
 def test_a_named_tuple_is_no_object_that_a_jit_cannot_return(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -132,6 +136,7 @@ def test_a_named_tuple_is_no_object_that_a_jit_cannot_return(
     assert "reset" not in dict(advice(applied))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "sized",
     [
@@ -157,6 +162,7 @@ LOOP = """
 """
 
 
+@pytest.mark.thorough
 def test_a_call_that_runs_a_jitted_function_is_a_driver(run: Run) -> None:
     log = run(NET, LOOP, "train(key, x)\n")
     assert advice(log) == [("init", "jax.jit(init)(...)")]

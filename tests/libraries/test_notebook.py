@@ -82,7 +82,8 @@ def test_a_log_and_a_compile_are_shown_as_html(outputs: list[list[Any]]) -> None
 
 def test_a_line_has_its_value_too(outputs: list[list[Any]]) -> None:
     (table,) = outputs[4]
-    assert shown(table)[-1] == "step | float32[11] | TIME | In [5], line 1 | axis 0 of x: 9 → 11"
+    row = "step | x f32[11] | 1 | TIME | In [5], line 1 | axis 0 of x: 9 → 11"
+    assert shown(table)[-2] == row
     assert outputs[6][0]["data"]["text/plain"] == "((11,), (4,))"
 
 
@@ -90,8 +91,10 @@ def test_what_a_cell_raises_is_its_own_and_its_compiles_are_shown(
     outputs: list[list[Any]],
 ) -> None:
     table, error = outputs[5]
-    assert shown(table)[-1] == "step | float32[12] | TIME | In [6], line 2 | axis 0 of x: 11 → 12"
+    row = "step | x f32[12] | 1 | TIME | In [6], line 2 | axis 0 of x: 11 → 12"
+    assert shown(table)[-2] == row
     assert (error["ename"], error["evalue"]) == ("ZeroDivisionError", "division by zero")
+    assert "_notebook.py" not in "".join(error["traceback"])
 
 
 def test_the_magic_refuses_what_it_does_not_take_and_can_be_taken_away(
@@ -121,4 +124,4 @@ def test_a_cell_that_awaits_is_refused_with_what_to_do_instead(outputs: list[lis
 
 def test_another_magic_may_stand_below(outputs: list[list[Any]]) -> None:
     (table,) = outputs[14]
-    assert shown(table)[-1].startswith("step | float32[13] | TIME | ")
+    assert shown(table)[-2].startswith("step | x f32[13] | 1 | TIME | ")

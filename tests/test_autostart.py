@@ -118,9 +118,9 @@ if __name__ == "__main__":
 def test_each_child_of_multiprocessing_shows_its_table_with_its_name(start: Path) -> None:
     done = run(start, "1", CHILDREN)
     assert (done.stdout, done.returncode) == ("[0, 0, 0] False\n", 0)
-    shown = re.findall(r"^in (\w+) \(process \d+\):\n1 compile in ", done.stderr, re.MULTILINE)
+    shown = re.findall(r"^in (\w+) \(process \d+\):\n1 compile took ", done.stderr, re.MULTILINE)
     assert sorted(shown) == ["fork", "forkserver", "spawn"]
-    assert done.stderr.count("compile in ") == 3
+    assert done.stderr.count("compile took ") == 3
 
 
 # --- Whatever is wrong with us, the program runs -------------------------------------------------

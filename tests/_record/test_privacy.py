@@ -205,7 +205,7 @@ def test_the_command_leaves_them_out(tmp_path: Path) -> None:
     done = command(*words, "--redact", "script.py", cwd=tmp_path, env=wide)
     assert done.returncode == 0
     sentence = "static argument key: <redacted> → <redacted>"
-    assert "jitcount: step(float32[3]) at script.py:5 in <module>, " in done.stderr
+    assert "jitcount: step(x f32[3]; key) at script.py:5 in <module>, " in done.stderr
     assert done.stderr.count(sentence) >= 4  # live, and in the table
     assert "hunter" not in done.stderr + (tmp_path / "ledger.json").read_text()
 

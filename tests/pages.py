@@ -130,7 +130,8 @@ def _printed_by_python(code: str) -> str:
 
 def without_figures(text: str) -> list[str]:
     """Lines without what differs from run to run, or by release: times, sizes, shares, widths."""
-    text = re.sub(r"\b[\d.]+ ?(s|ms|µs|ns)\b", "TIME", text)
+    # pytest adds hours and minutes to a run of more than a minute: "62.25s (0:01:02)".
+    text = re.sub(r"\b[\d.]+ ?(s|ms|µs|ns)\b( \(\d+:\d\d:\d\d\))?", "TIME", text)
     text = re.sub(r"\b[\d.]+ of (?=TIME)", "", text)
     text = re.sub(r"\b[\d.]+ [KMG]?i?B\b", "SIZE", text)
     text = re.sub(r"\b[\d.]+ %|\b[\d.]+(e-\d+)? of its size|\b[\d.]+ times", "FIGURE", text)

@@ -58,11 +58,22 @@ def seconds(value: float) -> str:
 
     >>> seconds(12.34), seconds(0.0451), seconds(0.0000294), seconds(0.0)
     ('12.3 s', '45.1 ms', '29.4 µs', '0')
+    >>> seconds(0.9997), seconds(1234.5)
+    ('1 s', '1,234 s')
     """
+    value = float(f"{value:.3g}") if value < _WHOLE else value
     for unit, scale in ("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9):
         if value >= scale:
-            return f"{value / scale:.3g} {unit}"
+            return f"{_figures(value / scale)} {unit}"
     return "0"
+
+
+# Figures from this on have no decimals.
+_WHOLE = 999.5
+
+
+def _figures(value: float) -> str:
+    return f"{value:.3g}" if value < _WHOLE else f"{value:,.0f}"
 
 
 def seconds_of(part: float, whole: float) -> str:
@@ -70,13 +81,21 @@ def seconds_of(part: float, whole: float) -> str:
 
     >>> seconds_of(8.4, 10.1), seconds_of(0.05, 2.0)
     ('8.4 of 10.1 s (83 %)', '0.05 of 2 s (2.5 %)')
+    >>> seconds_of(1000.0, 1001.0)
+    '1,000 of 1,001 s (100 %)'
     """
     text = seconds(whole)
     unit = text.rpartition(" ")[2]
     scale = {"s": 1.0, "ms": 1e-3, "µs": 1e-6, "ns": 1e-9}.get(unit)
     if scale is None:
         return text
-    return f"{part / scale:.3g} of {text} ({100 * part / whole:.2g} %)"
+    percent = 100 * part / whole
+    shown = f"{percent:.2g}" if percent < _ALL else "100"
+    return f"{_figures(part / scale)} of {text} ({shown} %)"
+
+
+# So many percent are shown as all.
+_ALL = 99.5
 
 
 def size(number: int) -> str:

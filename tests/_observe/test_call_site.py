@@ -1,5 +1,6 @@
 import contextlib
 import sys
+import sysconfig
 import types
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import jitcount
 from jitcount._observe import call_site
 from tests.helpers import python
 
+SCRIPTS = Path(sysconfig.get_path("scripts")).name
 X = np.ones(3, np.float32)
 HERE = Path(__file__)
 
@@ -113,9 +115,12 @@ def test_in_a_command_line(tmp_path: Path) -> None:
         ("/home/me/.venv/lib/python3.11/site-packages/jaxopt/_src/base.py", "library"),
         ("<ipython-input-3-abc>", "user"),
         ("/tmp/ipykernel_1/123.py", "user"),  # noqa: S108
+        (f"{sysconfig.get_path('scripts')}/jitcount", "library"),
+        (f"{sysconfig.get_path('scripts')}/../{SCRIPTS}/jitcount", "library"),
         ("<frozen runpy>", "passed over"),
         ("<@beartype(f) at 0x1>", "passed over"),
         ("/home/me/.venv/lib/python3.11/site-packages/optax/_src/base.py", "library"),
+        ("/home/me/.venv/lib/python3.11/site-packages/jaxtyping/_decorator.py", "passed over"),
         (jax.__file__, "passed over"),
         (contextlib.__file__, "passed over"),
         (call_site.__file__, "passed over"),

@@ -23,6 +23,12 @@ _CASES = f"{_PACKAGE}_suite{os.sep}"
 
 _STANDARD_LIBRARY = sysconfig.get_path("stdlib")
 
+# The few lines that start an installed program, jitcount itself for one.
+_SCRIPTS = sysconfig.get_path("scripts") + os.sep
+
+# They wrap the functions of others, and what is called is what they wrap.
+_CHECKERS = {"beartype", "jaxtyping", "typeguard"}
+
 # What people type: into Python's prompt (another name since 3.13), IPython's, or a command line.
 _TYPED = ("<stdin>", "<python-input", "<string>", "<ipython", "<doctest")
 
@@ -96,7 +102,9 @@ def owner_of(filename: str) -> str:
     is_ours = filename.startswith(_PACKAGE) and not filename.startswith(_CASES)
     if is_ours or filename.startswith(JAX_DIRECTORIES):
         return "passed over"
-    if is_installed(filename):
+    if package_of(filename) in _CHECKERS:
+        return "passed over"
+    if is_installed(filename) or os.path.normpath(absolute_path(filename)).startswith(_SCRIPTS):
         return "library"
     return "passed over" if filename.startswith(_STANDARD_LIBRARY) else "user"
 
@@ -167,6 +175,17 @@ def working_directory() -> str:
 def is_installed(filename: str) -> bool:
     """Whether a file belongs to an installed package, and not to the user."""
     return _IN_A_PACKAGE.match(filename) is not None
+
+
+def package_of(filename: str) -> str:
+    """The installed package that a file belongs to; empty where it belongs to none.
+
+    >>> package_of("/usr/lib/python3/site-packages/flax/linen/linear.py"), package_of("train.py")
+    ('flax', '')
+    """
+    installed = _IN_A_PACKAGE.match(filename)
+    within = filename[installed.end() :] if installed else ""
+    return re.split(r"[/\\]", within, maxsplit=1)[0].removesuffix(".py")
 
 
 def absolute_path(filename: str) -> str:

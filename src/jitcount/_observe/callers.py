@@ -94,8 +94,10 @@ def callers_in(frame: FrameType | None) -> tuple[CallerFrame, ...]:
     while frame is not None and len(found) < _MOST_CALLERS:
         code = frame.f_code
         owner = owner_of(code.co_filename)
-        if owner == "passed over":
-            is_import = is_import or code.co_filename.startswith(_IMPORTS)
+        # A library that changes modules as they are imported stands between the import and them.
+        is_hook = owner == "library" and code.co_name == "exec_module"
+        if owner == "passed over" or is_hook:
+            is_import = is_import or is_hook or code.co_filename.startswith(_IMPORTS)
         else:
             if owner == "user" or library is None:
                 known = None if callee is None else _callee(callee, (code, frame.f_lasti))

@@ -8,7 +8,7 @@ import functools
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 import jax
 import jax.numpy as jnp
@@ -180,6 +180,42 @@ advised(
     "make it strongly typed before the first call: x.astype('float32')",
     calls(arr(3), lambda: jnp.full((3,), 1.0)),
     strong=calls(arr(3), lambda: jnp.full((3,), 1.0).astype("float32")),
+)
+
+
+class Averages(NamedTuple):
+    mean: Any
+    rate: Any
+    key: Any
+
+
+def averages() -> Averages:
+    return Averages(jnp.full((3,), 1.0), 0.1, jax.random.key(0))
+
+
+def stepped(start: Callable[[], Averages]) -> Callable[[], None]:
+    """A state whose first values are weakly typed, and those that a step returns are not."""
+
+    def program() -> None:
+        @jax.jit
+        def step(state: Averages, x: Any) -> Averages:
+            return Averages(state.mean * x, state.rate * x, state.key)
+
+        state = start()
+        for x in (1, 2, 3):
+            state = step(state, np.float32(x))
+
+    return program
+
+
+advised(
+    WeakType,
+    "make state strongly typed before the first call: "
+    "jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.result_type(leaf)), state)",
+    stepped(averages),
+    mapped=stepped(
+        lambda: jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.result_type(leaf)), averages())
+    ),
 )
 advised(
     OnDevice,
@@ -376,23 +412,24 @@ advised(
 )
 
 
-def by_keyword(*, second: bool) -> Callable[[], None]:
+def passed(*ways: str) -> Callable[[], None]:
     def program() -> None:
         jitted = jax.jit(step)
-        jitted(arr(3))
-        if second:
-            jitted(x=arr(3))
-        else:
-            jitted(arr(3))
+        for way in ways:
+            if way == "by keyword":
+                jitted(x=arr(3))
+            else:
+                jitted(arr(3))
 
     return program
 
 
 advised(
     CallConvention,
-    "pass x by position in every call",
-    by_keyword(second=True),
-    by_position=by_keyword(second=False),
+    "pass x by position in every call, or by keyword in every call",
+    passed("by position", "by keyword"),
+    by_position=passed("by position", "by position"),
+    by_keyword=passed("by keyword", "by keyword"),
 )
 
 

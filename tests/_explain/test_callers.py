@@ -220,6 +220,121 @@ def test_an_import_that_compiles_is_named_and_numpy_mends_it(
     assert run("import tables_of_mine, jax\n").compiles == ()
 
 
+def library(folder: Path, monkeypatch: pytest.MonkeyPatch, text: str, name: str) -> None:
+    """Install a module, as far as anyone can tell from where it is."""
+    packages = folder / "site-packages"
+    packages.mkdir()
+    (packages / f"{name}.py").write_text(textwrap.dedent(text))
+    monkeypatch.syspath_prepend(packages)
+
+
+def test_an_import_hook_is_not_what_is_imported(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Type checkers load modules their own way; their frames stand in between."""
+    hook = """
+        import importlib.machinery, importlib.util, pathlib, sys
+
+        class Loader(importlib.machinery.SourceFileLoader):
+            def exec_module(self, module):
+                super().exec_module(module)
+
+        class Finder:
+            def find_spec(name, path, target=None):
+                file = pathlib.Path(__file__).parents[1] / f"{name}.py"
+                if file.exists():
+                    loader = Loader(name, str(file))
+                    return importlib.util.spec_from_file_location(name, file, loader=loader)
+
+        sys.meta_path.insert(0, Finder)
+    """
+    monkeypatch.setattr(sys, "meta_path", [*sys.meta_path])
+    library(tmp_path, monkeypatch, hook, "hook_of_mine")
+    module = tmp_path / "tables_of_a_hook.py"
+    module.write_text("import jax.numpy as jnp\nTABLE = jnp.cumsum(jnp.arange(8.0)) * 2 + 1\n")
+    (fix,) = fixes(run("import hook_of_mine\nimport tables_of_a_hook\n").compiles)
+    assert fix.in_words == "import tables_of_a_hook at train.py:2 in <module>: 4 operations"
+
+
+def test_a_call_of_the_library_that_calls_the_function_is_not_named(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    handlers = """
+        def sample(name, value):
+            return value * 2
+
+        def run(model, x):
+            while True:
+                return model(x)
+    """
+    library(tmp_path, monkeypatch, handlers, "handlers_of_mine")
+    model = """
+        import handlers_of_mine, jax.numpy as jnp, numpy as np
+
+        def model(x):
+            return handlers_of_mine.sample("x", x) + 1
+
+        handlers_of_mine.run(model, jnp.ones(3))
+    """
+    called = callers(run(model))
+    assert called["handlers_of_mine.run"].library == "handlers_of_mine"
+    reason = "handlers_of_mine calls the function around it"
+    assert (called["handlers_of_mine.sample"].why_not) == reason
+    assert called["handlers_of_mine.sample"].jitted == ""
+
+
+@pytest.mark.parametrize(("given", "reason"), [("", "its shapes depend on values"), ("size=2", "")])
+def test_a_size_that_is_left_out_is_none(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: str, reason: str
+) -> None:
+    edges = """
+        import jax.numpy as jnp
+
+        def edges(near, size=None):
+            return jnp.where(jnp.tanh(near), size=size)
+    """
+    library(tmp_path, monkeypatch, edges, "edges_of_mine")
+    near = "import numpy as np, edges_of_mine\nnear = np.eye(3)\n"
+    log = run(near, f"edges_of_mine.edges(near{given and ', '}{given})\n")
+    assert callers(log)["edges_of_mine.edges"].why_not == reason
+
+
+def test_an_object_that_another_function_makes_is_returned_all_the_same(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    process = """
+        import jax.numpy as jnp
+
+        class Gaussian:
+            def __init__(self, mean):
+                self.mean = mean
+
+        def predict(x):
+            return condition(x)
+
+        def condition(x):
+            return Gaussian(jnp.tanh(x))
+    """
+    library(tmp_path, monkeypatch, process, "process_of_mine")
+    log = run("import numpy as np, process_of_mine\nprocess_of_mine.predict(np.ones(3))\n")
+    assert callers(log)["process_of_mine.predict"].why_not == "it returns an object"
+
+
+@pytest.mark.thorough
+def test_what_a_partial_has_is_not_given_by_the_call(run: Run) -> None:
+    partial = """
+        import functools
+
+        def along(matvec, key, x):
+            return matvec(net(key, x))
+
+        bound = functools.partial(along, jnp.sin)
+    """
+    log = run(NET, partial, "bound(key, x)\n")
+    assert advice(log) == [("bound", "jax.jit(bound)(...)")]
+    assert advice(run(NET, partial, "jax.jit(bound)(key, x)\n")) == []
+
+
 def test_the_arguments_of_a_frame_are_not_kept_alive(run: Run) -> None:
     """What a function drops while it runs is gone, though it was looked at."""
     log = run(

@@ -1,15 +1,17 @@
 import itertools
+from collections.abc import Sequence
 
+import pytest
 from msgspec.structs import replace
 
 from jitcount._explain.caller import Caller
 from jitcount._explain.causes import AnyCause
-from jitcount._explain.causes.arguments import StaticValue
-from jitcount._explain.causes.arrays import Dtype, Shape
+from jitcount._explain.causes.arguments import StaticField, StaticFunction, StaticValue
+from jitcount._explain.causes.arrays import Dtype, Shape, WeakType
 from jitcount._explain.causes.cause import Kind
-from jitcount._explain.causes.functions import FirstCall, Unknown
+from jitcount._explain.causes.functions import FirstCall, NewFunction, Transform, Unknown
 from jitcount._explain.compile import Compile
-from jitcount._explain.fixes import fixes
+from jitcount._explain.fixes import fixes, worst
 from jitcount._observe.array_type import ArrayType
 from jitcount._observe.call_site import CallSite
 from tests.helpers import STEP_COMPILED
@@ -45,12 +47,69 @@ def test_shapes_that_change_in_two_axes_are_counted() -> None:
     assert found.changes == ("x: float32[2,3] → float32[4,5]",)
 
 
-def test_values_of_a_static_argument_are_summed_up() -> None:
-    def static(before: int, after: int) -> StaticValue:
-        return StaticValue("n", str(before), str(after))
+def static(before: object, after: object, *, is_number: bool = True) -> StaticValue:
+    return StaticValue("n", repr(before), repr(after), is_number)
 
-    (found,) = fixes([compiled(static(1, 2)), compiled(static(2, 3))])
-    assert found.changes == ("static argument n: 1, 2, 3",)
+
+def test_values_of_a_static_argument_are_summed_up() -> None:
+    (found,) = fixes([compiled(static(0.1, 0.2)), compiled(static(0.2, 0.3))])
+    assert found.changes == ("static argument n: 0.1, 0.2, 0.3",)
+
+
+@pytest.mark.parametrize("values", [range(9), [f"mode {n}" for n in range(9)]])
+def test_a_few_values_that_choose_a_program_are_as_they_should_be(values: Sequence[object]) -> None:
+    is_number = isinstance(values, range)
+    causes = [static(*pair, is_number=is_number) for pair in itertools.pairwise(values)]
+    few, many = ([compiled(FIRST), *map(compiled, causes[:count])] for count in (3, 4))
+    assert fixes(few) == []
+    (found,) = fixes(many)
+    assert (found.code, found.count) == ("JC201", 4)
+
+
+WANTED: list[AnyCause] = [
+    StaticFunction("activation", "sin", "cos"),
+    StaticField("state.algorithm", "'sgd'", "'adam'", "State"),
+    StaticField("model.training", "True", "False", "Model"),
+    Transform("step", "under grad by x", "under grad by y"),
+    NewFunction("lib/net.py:3", "object 1", "object 2", "apply", "closure", is_librarys=True),
+]
+
+
+@pytest.mark.parametrize("cause", WANTED, ids=lambda cause: str(cause.kind))
+def test_another_program_that_is_wanted_is_no_fix(cause: AnyCause) -> None:
+    assert fixes([compiled(FIRST), compiled(cause, shape((3,), (3, 3)))]) == []
+
+
+def test_what_is_made_anew_each_time_is_a_fix() -> None:
+    alike = StaticFunction("activation", "<lambda> at a.py:3", "<lambda> at a.py:3")
+    assert [fix.count for fix in fixes([compiled(FIRST), compiled(alike)])] == [1]
+
+
+def test_what_another_line_calls_with_something_else_is_no_recompile() -> None:
+    other = {"call_site": CallSite("test.py:9 in main", "/test.py", 9, "main")}
+    elsewhere = [compiled(shape((3,), (3, 3)), **other), compiled(shape((3, 3), (4, 3)), **other)]
+    (found,) = fixes([compiled(FIRST), *elsewhere])
+    assert (found.count, found.changes) == (1, ("axis 0 of x: 3 → 4",))
+    assert len(fixes(elsewhere[:1])) == 1  # the other line is not known: it may be the same data
+
+
+def test_changes_with_one_advice_are_one_fix() -> None:
+    weak = [
+        WeakType(place, "float32", is_weak=True, is_scalar=True)
+        for place in ("state.loss", "state.rate")
+    ]
+    log = [
+        compiled(FIRST),
+        *(compiled(cause, compile_s=s) for cause, s in zip(weak, (1, 2), strict=True)),
+    ]
+    (found,) = fixes(log)
+    assert (found.count, len(found.changes), len(found.advices)) == (2, 2, 1)
+
+
+def test_a_small_recompile_that_happens_once_does_not_matter() -> None:
+    small = compiled(shape((3,), (4,)), compile_s=0.01)
+    assert worst(fixes([compiled(FIRST), small]), 1.0) == []
+    assert len(worst(fixes([compiled(FIRST), small, small]), 1.0)) == 1
 
 
 def test_the_costliest_comes_first() -> None:
@@ -177,7 +236,7 @@ def test_a_call_that_runs_a_jitted_function_is_a_driver() -> None:
 
 
 def test_the_lines_of_a_library_that_cannot_be_jitted_are_named() -> None:
-    train = Caller(site=SCRIPT, calls="lib.train", why_not="it loops")
+    train = Caller(site=SCRIPT, calls="lib.train", why_not="it loops", library="lib")
     via = CallSite("lib/core.py:5 in train", "/lib/core.py", 5, "train")
     (found,) = fixes(operations("abcde", train, via=via))
     assert found.changes == ("a library compiles them at lib/core.py:5 in train",)
@@ -187,6 +246,53 @@ def test_the_lines_of_a_library_that_cannot_be_jitted_are_named() -> None:
             "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0"
         ),
     )
+
+
+def test_what_a_library_does_in_a_function_that_it_calls_is_of_its_call() -> None:
+    run = Caller(site=SCRIPT, calls="lib.run", why_not="it loops", library="lib")
+    sample = Caller(site=INSIDE, calls="lib.sample", library="lib")
+    via = CallSite("lib/core.py:5 in run", "/lib/core.py", 5, "run")
+    log = operations("abc", run, via=via) + operations("defg", run, sample, via=via)
+    (found,) = fixes(log)
+    assert found.in_words == "train.py:35 in main: 7 operations outside of jit"
+    assert found.advices[0].startswith("nothing to jit here")
+
+
+def test_there_is_nothing_to_jit_where_a_library_makes_an_object() -> None:
+    make = Caller(site=SCRIPT, calls="lib.Model", why_not="it makes an object", library="lib")
+    via = CallSite("lib/core.py:5 in __init__", "/lib/core.py", 5, "__init__")
+    (found,) = log = fixes(operations("abcde", make, via=via))
+    assert found.advices[0].startswith("nothing to jit here")
+    assert worst(log, 51.0) == []
+    assert worst(log, 50.0) == log
+
+
+DRAW = Caller(site=SCRIPT, calls="plt.plot", why_not="plt is no array", library="matplotlib")
+
+
+def test_a_library_that_knows_numpy_only_is_given_what_numpy_makes() -> None:
+    via = CallSite("matplotlib/units.py:64 in f", "/matplotlib/units.py", 64, "f")
+    (found,) = fixes(operations("ab", DRAW, via=via))
+    assert found.advices == (
+        "matplotlib calls JAX for an array of JAX's at line 35: pass it np.asarray(...) of that",
+    )
+    assert (found.count, found.seconds, found.is_at_most) == (2, 2.0, False)
+
+
+def test_a_call_in_which_numpy_needs_values_cannot_be_jitted() -> None:
+    solve = replace(MODEL_INIT, library="lib")
+    scipy = Caller(site=INSIDE, calls="scipy.integrate", library="scipy")
+    log = operations("abcde", solve) + operations("f", solve, scipy)
+    assert "jit(" not in "".join(advice for fix in fixes(log) for advice in fix.advices)
+
+
+def test_a_loop_is_a_program_by_itself_which_a_jit_compiles_as_well() -> None:
+    scan = {"function": "scan"}
+    longer = [replace(each, causes=(shape((3,), (4,)),)) for each in operations("ab", **scan)]
+    assert fixes(longer) == []
+    anew = NewFunction("train.py:9", "object 1", "object 2", "body", "closure", operation="scan")
+    made_anew = [replace(each, causes=(anew,)) for each in longer]
+    assert [fix.count for fix in fixes(made_anew)] == [2]
 
 
 def test_an_import_that_compiles_names_the_module_and_its_line() -> None:

@@ -88,6 +88,7 @@ HARMLESS = [
     "return Pair(x, jnp.sin(x))",
     "return {'a': x, 'b': -x}",
     "return jax.vmap(lambda y: y * 2)(x)",
+    "return jnp.log(x) + jnp.sort(x) + jnp.append(x, x)[: WIDTH]",
     "return x.at[0].set(1.0)",
     "return jnp.repeat(x, 2) * math.sqrt(x.shape[-1]) * np.sqrt(2.0)",
     "with jax.named_scope('here'):\n    return jnp.sin(x)",

@@ -152,7 +152,10 @@ def test_static_function(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_call_convention() -> None:
     assert last_causes(step, (arr(3),), (Keywords(x=arr(3)),)) == [
-        ("x was passed by keyword instead of by position", "pass x by position in every call")
+        (
+            "x was passed by keyword instead of by position",
+            "pass x by position in every call, or by keyword in every call",
+        )
     ]
 
 

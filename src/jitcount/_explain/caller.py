@@ -35,3 +35,6 @@ class Caller(Stored, frozen=True):
 
     in_loop: bool = False
     """Whether the call stands in a loop of the same function."""
+
+    library: str = ""
+    """The package that is called there: ``"flax"``; empty for JAX and for the user's own."""

@@ -15,6 +15,8 @@ import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, NamedTuple
 
+from msgspec.structs import replace
+
 from jitcount._explain.caller import Caller
 from jitcount._explain.jittable import (
     SHAPED_BY_VALUES,
@@ -26,11 +28,11 @@ from jitcount._explain.jittable import (
     tree_of,
     why_not_jit,
 )
-from jitcount._observe.call_site import owner_of
+from jitcount._observe.call_site import owner_of, package_of
 from jitcount._observe.callers import ARRAY, LINEN, NNX, OTHER, STATIC, TREE
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
     from types import CodeType
 
     from jitcount._explain.jittable import AnyFunction
@@ -45,12 +47,29 @@ _FEW = 16
 
 
 def written_callers(frames: tuple[CallerFrame, ...]) -> tuple[Caller, ...]:
-    """The lines of a stack with what their source says; each is read once."""
-    return tuple(map(_written, frames))
+    """The lines of a stack with what their source says; each is read once.
+
+    A library may call a function of the user's that calls the library again: a model that flax
+    initialises or numpyro samples from. Such a call is not jitted by itself, as the library keeps
+    account meanwhile of what happens in it.
+    """
+    written: list[Caller] = []
+    calling: set[str] = set()
+    for caller in map(_written, frames):
+        is_within = bool(caller.jitted) and caller.library in calling
+        why_not = f"{caller.library} calls the function around it"
+        written.append(replace(caller, jitted="", why_not=why_not) if is_within else caller)
+        calling |= {caller.library} - {""}
+    return tuple(written)
 
 
 @functools.lru_cache(maxsize=4096)
 def _written(frame: CallerFrame) -> Caller:
+    library = package_of(frame.inside[-1].co_filename) if frame.inside else ""
+    return replace(_described(frame), library=library)
+
+
+def _described(frame: CallerFrame) -> Caller:
     if frame.is_import and frame.callee is not None:
         return Caller(site=frame.site, why_not="it is an import", imports=frame.callee.module)
     call = _call_at(frame.code, frame.instruction)
@@ -160,9 +179,36 @@ def _why_not(call: ast.Call, callee: Callee, inside: tuple[CodeType, ...]) -> st
         )
     else:
         reason = _why_not_these_arguments(call, callee) or _why_not_this_body(
-            function, callee.module
+            function, callee.module, _left_out(call, function)
         )
+        if not reason and _passes_on_an_object(function, inside):
+            reason = _AN_OBJECT
     return reason or next(filter(None, map(_needs_a_value, inside)), "")
+
+
+def _passes_on_an_object(function: AnyFunction, inside: tuple[CodeType, ...]) -> bool:
+    """Whether a library's function returns what another one does, and that returns an object."""
+    called = {
+        _name(node.value.func)
+        for node in own_nodes(function)
+        if isinstance(node, ast.Return) and isinstance(node.value, ast.Call)
+    }
+    for code in inside:
+        inner = function_of(code) if code.co_name in called else None
+        if inner is None or inner is function:
+            continue
+        rest = tuple(other for other in inside if other is not code)
+        makes = any(_reason_at(node, "", set()) == _AN_OBJECT for node in own_nodes(inner))
+        if makes or _passes_on_an_object(inner, rest):
+            return True
+    return False
+
+
+_AN_OBJECT = "it returns an object"
+
+
+def _name(func: ast.expr) -> str:
+    return func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
 
 
 def _is_of_jax(func: ast.expr) -> bool:
@@ -218,6 +264,17 @@ def _is_open(call: ast.Call) -> bool:
     return is_starred or any(keyword.arg is None for keyword in call.keywords)
 
 
+def _bound(call: ast.Call, callee: Callee, count: int) -> int:
+    """How many of a function's arguments a partial has, so that the call does not give them."""
+    function = function_of(callee.code)
+    if function is None:
+        return 0
+    needed = count - len(function.args.defaults)
+    named = {keyword.arg for keyword in call.keywords}
+    given = len(call.args) + sum(argument.arg in named for argument in function.args.args[:needed])
+    return max(0, needed - given)
+
+
 def _given(call: ast.Call, callee: Callee) -> list[_Given]:
     """The arguments that a call gives, each with its kind; not what is left at its default."""
     if _is_open(call):
@@ -226,6 +283,7 @@ def _given(call: ast.Call, callee: Callee) -> list[_Given]:
     positional = list(code.co_varnames[: code.co_argcount])
     if positional and (positional[0] in _OBJECTS or callee.makes_object):
         del positional[0]
+    del positional[: _bound(call, callee, len(positional))]
     found = []
     for number, value in enumerate(call.args):
         beyond = number - len(positional)
@@ -237,19 +295,35 @@ def _given(call: ast.Call, callee: Callee) -> list[_Given]:
     return found
 
 
-def _why_not_this_body(function: AnyFunction, module: str) -> str:
+def _left_out(call: ast.Call, function: AnyFunction) -> set[str]:
+    """The arguments that a call leaves at None, their default."""
+    given = {keyword.arg for keyword in call.keywords}
+    arguments = function.args
+    positional = [*arguments.posonlyargs, *arguments.args]
+    defaults = [
+        *zip(positional[::-1], arguments.defaults[::-1], strict=False),
+        *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True),
+    ]
+    return {
+        argument.arg
+        for argument, default in defaults
+        if isinstance(default, ast.Constant) and default.value is None
+    } - given
+
+
+def _why_not_this_body(function: AnyFunction, module: str, left_out: set[str]) -> str:
     """What a library's function does that cannot be traced, or would not be worth it."""
     if isinstance(function, ast.AsyncFunctionDef):
         return "it is a coroutine"
     returns = isinstance(function, ast.Lambda)
     for node in own_nodes(function):
-        if reason := _reason_at(node, module):
+        if reason := _reason_at(node, module, left_out):
             return reason
         returns = returns or (isinstance(node, ast.Return) and node.value is not None)
     return "" if returns else "it returns nothing"
 
 
-def _reason_at(node: ast.AST, module: str) -> str:
+def _reason_at(node: ast.AST, module: str, left_out: set[str]) -> str:
     """Why a piece of source cannot be traced; empty where it can."""
     reason = ""
     match node:
@@ -268,17 +342,17 @@ def _reason_at(node: ast.AST, module: str) -> str:
         case ast.If(test=test) | ast.Assert(test=test) | ast.IfExp(test=test) if _asks(test):
             reason = "it branches on a value"
         case ast.Return(value=ast.Call(func=func)) if _is_class(func, module):
-            reason = "it returns an object"
+            reason = _AN_OBJECT
         case ast.Call():
-            reason = _reason_in(node, _NEEDS_A_VALUE | _ACTS)
+            reason = _reason_in(node, _NEEDS_A_VALUE | _ACTS, left_out)
     return reason
 
 
-def _reason_in(call: ast.Call, reasons: Mapping[str, str]) -> str:
-    func = call.func
-    name = func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
-    is_size_known = is_size_given(call, name, _is_written_out)
-    is_shaped_by_values = name in SHAPED_BY_VALUES and not is_size_known
+def _reason_in(call: ast.Call, reasons: Mapping[str, str], left_out: Collection[str] = ()) -> str:
+    func, name = call.func, _name(call.func)
+    is_size_known = is_size_given(call, name, _is_written_out, left_out)
+    is_of_one = name == "where" and len(call.args) == 1
+    is_shaped_by_values = (name in SHAPED_BY_VALUES or is_of_one) and not is_size_known
     if is_shaped_by_values or (name == "split" and _is_split_by_values(call)):
         return "its shapes depend on values"
     if name not in reasons or (isinstance(func, ast.Attribute) and name in {"float", "next"}):

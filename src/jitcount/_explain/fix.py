@@ -15,6 +15,9 @@ OUTSIDE_JIT = "JC501"
 IMPORTS = "JC502"
 """The code of an import that compiles."""
 
+CACHE_SETTINGS = "JAX_COMPILATION_CACHE_DIR=FOLDER JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0"
+"""The environment that lets JAX keep everything that it compiles."""
+
 
 @dataclass(frozen=True, slots=True)
 class Fix:
@@ -54,6 +57,11 @@ class Fix:
     def advice(self) -> str:
         """What to do, in one line."""
         return "; and ".join(self.advices)
+
+    @property
+    def is_only_kept(self) -> bool:
+        """Whether there is nothing to change but to keep what is compiled for the next run."""
+        return any(CACHE_SETTINGS in advice for advice in self.advices)
 
     @property
     def in_words(self) -> str:

@@ -17,9 +17,12 @@ if TYPE_CHECKING:
 
 __all__ = ["IMPORTS", "OUTSIDE_JIT", "Fix", "fixes", "worst"]
 
-# Operations outside of jit that take less than this share of all compiling are not worth a reader's
-# time. A function that is compiled again is: it may be so in each epoch of a longer run.
+# What takes less than this share of all compiling is not worth a reader's time. A function that is
+# compiled again and again is: it may be so in each epoch of a longer run.
 _WORTH = 0.02
+
+# Where there is nothing to change but to keep what is compiled for the next run.
+_WORTH_KEEPING = 0.1
 
 _MOST = 8
 
@@ -44,6 +47,12 @@ def fixes(compiles: Iterable[Compile]) -> list[Fix]:
 
 def worst(found: Sequence[Fix], seconds: float) -> list[Fix]:
     """The fixes that matter to a program that compiles for so many seconds."""
-    outside = {OUTSIDE_JIT, IMPORTS}
-    limit = _WORTH * seconds
-    return [fix for fix in found if fix.code not in outside or fix.seconds >= limit][:_MOST]
+    return [fix for fix in found if _matters(fix, fix.seconds / seconds if seconds else 1.0)][
+        :_MOST
+    ]
+
+
+def _matters(fix: Fix, share: float) -> bool:
+    if fix.code in {OUTSIDE_JIT, IMPORTS}:
+        return share >= (_WORTH_KEEPING if fix.is_only_kept else _WORTH)
+    return fix.count > 1 or share >= _WORTH

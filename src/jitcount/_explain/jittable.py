@@ -23,7 +23,7 @@ from jitcount._observe.call_site import owner_of
 from jitcount._observe.callers import EQUINOX, LINEN, NNX, OTHER, STATIC, TREE, kind_of_class
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
     from types import CodeType
 
 AnyFunction: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
@@ -83,6 +83,7 @@ def _changing_names(source: str) -> frozenset[str]:
         node.id for node in own_nodes(tree) if isinstance(node, ast.Name) and not _is_read(node)
     )
     changing = {name for name, times in bound.items() if times > 1}
+    modules = _modules(tree)
     for node in own_nodes(tree):
         if isinstance(node, ast.For | ast.While):
             changing |= set(_stored(node))
@@ -92,8 +93,23 @@ def _changing_names(source: str) -> frozenset[str]:
         elif isinstance(node, ast.Attribute | ast.Subscript) and not _is_read(node):
             changing.add(_root(node))
         elif isinstance(node, ast.Call) and _last_name(node.func) in _CHANGES_OR_DOES_MORE:
-            changing.add(_root(node.func))
+            changing |= {_root(node.func)} - modules  # jnp.log and nnx.update change none
     return frozenset(changing)
+
+
+def _modules(tree: ast.Module) -> set[str]:
+    """The names under which a source imports modules."""
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found |= {(each.asname or each.name).partition(".")[0] for each in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            found |= {
+                each.asname or each.name
+                for each in node.names
+                if f"{node.module}.{each.name}" in sys.modules
+            }
+    return found
 
 
 def _is_read(node: ast.Name | ast.Attribute | ast.Subscript) -> bool:
@@ -560,9 +576,18 @@ class _Body:
         )
 
 
-def is_size_given(call: ast.Call, name: str, is_known: Callable[[ast.expr], bool]) -> bool:
-    """Whether the shape of a result is known without values: by a size, or one count of repeats."""
-    if any(keyword.arg in {"size", "total_repeat_length"} for keyword in call.keywords):
+def is_size_given(
+    call: ast.Call,
+    name: str,
+    is_known: Callable[[ast.expr], bool],
+    left_out: Collection[str] = (),
+) -> bool:
+    """Whether the shape of a result is known without values: by a size, or one count of repeats.
+
+    A size that is passed on from an argument, and was left out there, is none.
+    """
+    sizes = {k.value for k in call.keywords if k.arg in {"size", "total_repeat_length"}}
+    if any(getattr(size, "id", "") not in left_out for size in sizes):
         return True
     repeats = [*call.args[1:2], *(k.value for k in call.keywords if k.arg == "repeats")]
     return name == "repeat" and any(map(is_known, repeats))

@@ -7,24 +7,23 @@ What is left stands at lines of functions that cannot be jitted as a whole.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from typing import TYPE_CHECKING, TypeAlias
 
-from jitcount._explain.fix import IMPORTS, OUTSIDE_JIT, Fix
+from jitcount._explain.caller import Caller
+from jitcount._explain.causes.cause import Kind, in_a_list
+from jitcount._explain.fix import CACHE_SETTINGS, IMPORTS, OUTSIDE_JIT, Fix
 from jitcount._explain.summary import is_first
 from jitcount._observe.call_site import CallSite
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from jitcount._explain.caller import Caller
     from jitcount._explain.compile import Compile
 
 # Fewer operations than these are hardly worth a jit, which is compiled once itself.
 _MANY_OPERATIONS = 5
-
-CACHE_SETTINGS = "JAX_COMPILATION_CACHE_DIR=FOLDER JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0"
-"""The environment that lets JAX keep everything that it compiles."""
 
 # So many lines of a library, or of an import, are named.
 _MOST_LINES = 3
@@ -38,12 +37,13 @@ def outside_jit(compiles: Sequence[Compile]) -> list[Fix]:
     drivers = set(_calls_that_run_jitted_functions(compiles))
     left = [compiled for compiled in compiles if compiled.eager]
     found, left = _imports(left)
-    while (call := _best(left, drivers)) is not None:
+    no_jit = drivers | set(_calls_that_need_values(left))
+    while (call := _best(left, no_jit)) is not None:
         below = [c for c in left if any(_key(caller) == call for caller in c.callers)]
         gone = set(map(id, below))
         left = [c for c in left if id(c) not in gone]
-        found.append(_fix_of_call(call, below))
-    return found + _lines(left, drivers)
+        found.append(_fix_of_call(call, list(filter(_saved, below))))
+    return found + _lines(list(filter(_saved, left)), drivers)
 
 
 def _key(caller: Caller) -> _Call:
@@ -57,24 +57,45 @@ def _calls_that_run_jitted_functions(compiles: Sequence[Compile]) -> Iterator[_C
             yield from map(_key, compiled.callers)
 
 
+def _calls_that_need_values(compiles: Sequence[Compile]) -> Iterator[_Call]:
+    """The calls below which NumPy, or what computes with it, was given an array of JAX's."""
+    for compiled in compiles:
+        if _host_library(compiled):
+            yield from map(_key, compiled.callers)
+
+
 # --- A call that can be jitted --------------------------------------------------------------------
 
 
-def _best(compiles: Sequence[Compile], drivers: set[_Call]) -> _Call | None:
+def _best(compiles: Sequence[Compile], no_jit: set[_Call]) -> _Call | None:
     """The call that can be jitted and explains most seconds; None where none is worth it."""
     seconds: Counter[_Call] = Counter()
     below: dict[_Call, list[Compile]] = {}
     for compiled in compiles:
         for call in dict.fromkeys(_key(c) for c in compiled.callers if c.jitted):
-            if call not in drivers:
-                seconds[call] += compiled.total_s  # type: ignore[assignment]  # typed as counts
+            if call not in no_jit:
+                seconds[call] += _saved(compiled)  # type: ignore[assignment]  # typed as counts
                 below.setdefault(call, []).append(compiled)
     return next((call for call, _ in seconds.most_common() if _is_worth_it(below[call])), None)
 
 
 def _is_worth_it(compiles: Sequence[Compile]) -> bool:
-    again = sum(not is_first(compiled) for compiled in compiles)
-    return len(compiles) >= _MANY_OPERATIONS or again > 1
+    small = list(filter(_saved, compiles))
+    again = sum(not is_first(compiled) for compiled in small)
+    return len(small) >= _MANY_OPERATIONS or again > 1
+
+
+# Operations that are programs by themselves.
+_LOOPS = {"cond", "custom_linear_solve", "scan", "while"}
+
+
+def _saved(compiled: Compile) -> float:
+    """The seconds that a jit around an operation saves: none of a loop, which it compiles as well.
+
+    A loop whose body is made anew is another one at each call, and under a jit it is not.
+    """
+    is_made_anew = any(cause.kind == Kind.NEW_FUNCTION for cause in compiled.causes)
+    return compiled.total_s if compiled.function not in _LOOPS or is_made_anew else 0.0
 
 
 def _fix_of_call(call: _Call, below: Sequence[Compile]) -> Fix:
@@ -94,8 +115,12 @@ def _fix_of_call(call: _Call, below: Sequence[Compile]) -> Fix:
 
 
 def _advice_for_call(caller: Caller) -> str:
-    """The call under a jit; a lambda or a method is another function each time that it is made."""
-    is_made_anew = "jit(lambda" in caller.jitted or "." in caller.calls
+    """The call under a jit; a lambda or a method is another function each time that it is made.
+
+    Equinox has its jits by what they call, so that another one of the same costs nothing.
+    """
+    is_equinox = caller.jitted.startswith("eqx.")
+    is_made_anew = not is_equinox and ("jit(lambda" in caller.jitted or "." in caller.calls)
     if caller.in_loop and is_made_anew:
         return f"{caller.jitted}, and make the jitted function once, before the loop"
     return caller.jitted
@@ -144,47 +169,91 @@ def _where(compiles: Iterable[Compile]) -> str:
 
 def _library_line(compiled: Compile) -> CallSite | None:
     """The library's line that asked for an operation, where a jit can be; in NumPy it cannot."""
-    return None if not compiled.via or _is_numpy(compiled) else compiled.via
+    return None if not compiled.via or _host_library(compiled) else compiled.via
 
 
-def _is_numpy(compiled: Compile) -> bool:
-    """Whether NumPy was given an array of JAX's, and called JAX: ``np.sum(x)``."""
-    return compiled.via.startswith("numpy/")
+# Libraries that compute and draw with NumPy, and call JAX where they are given an array of JAX's.
+_HOST_LIBRARIES = {
+    "PIL": "Pillow",
+    "cv2": "OpenCV",
+    "imageio": "imageio",
+    "matplotlib": "matplotlib",
+    "mpl_toolkits": "matplotlib",
+    "numpy": "NumPy",
+    "pandas": "pandas",
+    "plotly": "plotly",
+    "scipy": "SciPy",
+    "seaborn": "seaborn",
+    "skimage": "scikit-image",
+    "sklearn": "scikit-learn",
+}
+
+
+def _host_library(compiled: Compile) -> str:
+    """The library that was given an array of JAX's, and called JAX: NumPy for ``np.sum(x)``."""
+    called = compiled.callers[-1].library if compiled.callers else ""
+    package = called or re.split(r"[/\\]", compiled.via, maxsplit=1)[0]
+    return _HOST_LIBRARIES.get(package, "")
 
 
 # --- Lines of functions that cannot be jitted as a whole ------------------------------------------
 
 
 # What speaks against a jit of a call, and not against one of a function around it.
-_ONLY_OF_A_CALL = {
-    "it changes its object",
-    "it makes an object",
-    "it returns an object",
-    "its source is not to be had",
-}
+_ONLY_OF_A_CALL = {"it returns an object", "its source is not to be had"}
 
 
 def _lines(compiles: Sequence[Compile], drivers: set[_Call]) -> list[Fix]:
     """A fix for each function whose own lines compile many operations, or one again and again.
 
     Of a whole program, and of functions that run jitted ones, each line is by itself: nobody would
-    move all of them into a jitted function.
+    move all of them into a jitted function. What a library does in a function that it calls back
+    is what the call of that library does.
     """
     running = {(site.file, site.function) for site, _ in drivers}
     groups: dict[object, list[Compile]] = {}
     for compiled in compiles:
-        site = compiled.call_site
+        site = _asking(compiled).site
         function = (site.file, site.function)
         is_alone = site.function == "<module>" or function in running
-        groups.setdefault(site if is_alone else function, []).append(compiled)
-    return [_fix_of_lines(group, drivers) for group in groups.values() if _is_worth_it(group)]
+        place = site if is_alone else function
+        is_driven = _library_line(compiled) is not None and _is_driven(compiled, drivers)
+        groups.setdefault((place, _host_library(compiled), is_driven), []).append(compiled)
+    return [
+        _fix_of_lines(group, drivers)
+        for group in groups.values()
+        if _is_worth_it(group) or _is_drawn(group)
+    ]
+
+
+def _asking(compiled: Compile) -> Caller:
+    """The line that asked for an operation: the innermost one, or one further out.
+
+    Where a library calls a function of the user's, which calls the library again, it is the
+    outermost line that calls that library.
+    """
+    if not compiled.callers:
+        return Caller(site=compiled.call_site)
+    innermost = compiled.callers[-1]
+    if not innermost.library or _host_library(compiled):
+        return innermost
+    return next(c for c in compiled.callers if c.library == innermost.library)
+
+
+def _is_drawn(group: Sequence[Compile]) -> bool:
+    """Whether arrays are given to a library that can do nothing with them but copy them.
+
+    That is always worth a change: nothing is compiled in place of what is compiled now.
+    """
+    return _host_library(group[0]) not in {"", "NumPy"}
 
 
 def _fix_of_lines(group: Sequence[Compile], drivers: set[_Call]) -> Fix:
+    sites = [_asking(compiled).site for compiled in group]
     costs: Counter[str] = Counter()
-    for compiled in group:
-        costs[compiled.call_site] += compiled.total_s  # type: ignore[assignment]
-    worst = next(c.call_site for c in group if c.call_site == max(costs, key=costs.__getitem__))
+    for site, compiled in zip(sites, group, strict=True):
+        costs[site] += compiled.total_s  # type: ignore[assignment]
+    worst = next(site for site in sites if site == max(costs, key=costs.__getitem__))
     is_librarys = all(map(_library_line, group))
     return Fix(
         code=OUTSIDE_JIT,
@@ -193,7 +262,7 @@ def _fix_of_lines(group: Sequence[Compile], drivers: set[_Call]) -> Fix:
         call_site=worst,
         count=len(group),
         seconds=sum(compiled.total_s for compiled in group),
-        is_at_most=True,
+        is_at_most=not _host_library(group[0]),
         changes=(f"a library compiles them at {_where(group)}",) if is_librarys else (),
         advices=(_advice_for_lines(group, drivers),),
         compiles=tuple(group),
@@ -201,12 +270,14 @@ def _fix_of_lines(group: Sequence[Compile], drivers: set[_Call]) -> Fix:
 
 
 def _advice_for_lines(group: Sequence[Compile], drivers: set[_Call]) -> str:
-    if all(map(_library_line, group)) and any(_is_driven(each, drivers) for each in group):
+    if _library_line(group[0]) and _is_driven(group[0], drivers):
         return f"nothing to jit here; to keep them for the next run: {CACHE_SETTINGS}"
-    numbers = sorted({compiled.call_site.line for compiled in group})
-    if all(map(_is_numpy, group)):
-        lines = f"line{'s' if len(numbers) > 1 else ''} {' and '.join(map(str, numbers))}"
-        return f"NumPy calls JAX for an array of JAX's at {lines}: pass it np.asarray(...) of that"
+    numbers = sorted({_asking(compiled).site.line for compiled in group})
+    if library := _host_library(group[0]):
+        lines = f"line{'s' if len(numbers) > 1 else ''} {in_a_list([*map(str, numbers)])}"
+        return (
+            f"{library} calls JAX for an array of JAX's at {lines}: pass it np.asarray(...) of that"
+        )
     lines = f"lines {numbers[0]} to {numbers[-1]} compute"
     if len(numbers) == 1:
         lines = f"line {numbers[0]} computes"
@@ -215,7 +286,8 @@ def _advice_for_lines(group: Sequence[Compile], drivers: set[_Call]) -> str:
 
 def _is_driven(compiled: Compile, drivers: set[_Call]) -> bool:
     """Whether the library's function that was called is a trainer, or another that no jit takes."""
-    here = [caller for caller in compiled.callers if caller.site == compiled.call_site]
+    asking = _asking(compiled)
+    here = [caller for caller in compiled.callers if caller.site == asking.site]
     return any(
         _key(caller) in drivers or (caller.calls and caller.why_not not in _ONLY_OF_A_CALL | {""})
         for caller in here

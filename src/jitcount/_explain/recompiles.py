@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import msgspec
 
+from jitcount._explain.causes.cause import Kind, in_a_list
 from jitcount._explain.fix import Fix
 from jitcount._explain.summary import advice_of, events, is_first, one_axis, sentences_of_many
 
@@ -47,6 +48,9 @@ class _Event(NamedTuple):
 # Of more changes than these, the most frequent are looked at.
 _MOST_CHANGES = 40
 
+# So many values of an argument that chooses what is computed are as they should be.
+_FEW = 4
+
 
 def recompiles(compiles: Sequence[Compile]) -> list[Fix]:
     """A fix for each change that recompiles one of the user's functions at one of its lines.
@@ -57,29 +61,75 @@ def recompiles(compiles: Sequence[Compile]) -> list[Fix]:
     for compiled in compiles:
         if not compiled.eager:
             groups.setdefault((compiled.function, compiled.call_site), []).append(compiled)
-    return [fix for group in groups.values() for fix in _fixes(group)]
+    found: list[Fix] = []
+    functions: set[str] = set()
+    for (function, _), group in groups.items():
+        found += _fixes(group, is_compiled_elsewhere=function in functions)
+        functions.add(function)
+    return found
 
 
-def _fixes(group: Sequence[Compile]) -> list[Fix]:
+def _fixes(group: Sequence[Compile], *, is_compiled_elsewhere: bool) -> list[Fix]:
     every = [_events(compiled) for compiled in group]
+    if is_compiled_elsewhere and any(e.causes[0].kind in _ON_PURPOSE for e in every[0]):
+        every[0] = []
     states = _states(group, every)
     found: list[Fix] = []
     prevented: set[_Change] = set()
     together: list[_Change] = []  # changes that save nothing alone
-    often = Counter(event.change for one in every for event in one if event.advice)
-    waiting = [change for change, _ in often.most_common(_MOST_CHANGES)]
+    meant = _meant(every)
+    often = Counter(e.change for one in every for e in one if e.advice and e.change not in meant)
+    waiting = _by_advice(every, [change for change, _ in often.most_common(_MOST_CHANGES)])
     left = _kept(group, states, prevented)
     while waiting:
-        kept = {change: _kept(group, states, {*prevented, change}) for change in waiting}
-        best = min(waiting, key=lambda change: _seconds(group, kept[change]))
-        waiting.remove(best)
-        prevented.add(best)
-        together.append(best)
+        kept = {
+            advice: _kept(group, states, prevented.union(waiting[advice])) for advice in waiting
+        }
+        best = min(waiting, key=lambda advice: _seconds(group, kept[advice]))
+        prevented.update(waiting[best])
+        together += waiting.pop(best)
         gone = [group[n] for n in left if n not in set(kept[best])]
         if gone:
             found.append(_fix(gone, every, together))
             left, together = kept[best], []
     return found
+
+
+# What differs where one line calls a function with something else than another line on purpose:
+# with test data, or with another model. What it compiles first is no recompile.
+_ON_PURPOSE = {
+    Kind.SHAPE,
+    Kind.STATIC_ARGUMENT,
+    Kind.PYTREE,
+    Kind.NEW_FUNCTION,
+    Kind.TRANSFORM,
+}
+
+
+def _meant(every: Sequence[Sequence[_Event]]) -> set[_Change]:
+    """The changes that choose among a few programs, each of which is wanted."""
+    taken: dict[_Change, set[object]] = {}
+    for event in itertools.chain.from_iterable(every):
+        values = taken.setdefault(event.change, set())
+        values |= {event.before, event.after}
+        if not all(cause.is_fine_if_few for cause in event.causes):
+            values |= set(range(_FEW + 1))
+    return {change for change, values in taken.items() if len(values) <= _FEW}
+
+
+def _by_advice(
+    every: Sequence[Sequence[_Event]], changes: Sequence[_Change]
+) -> dict[str, list[_Change]]:
+    """The changes that each advice prevents; what is said most often of a change is its advice."""
+    found: dict[str, list[_Change]] = {}
+    for change in changes:
+        found.setdefault(_advice(every, change), []).append(change)
+    return found
+
+
+def _advice(every: Sequence[Sequence[_Event]], change: _Change) -> str:
+    said = Counter(e.advice for one in every for e in one if e.change == change)
+    return said.most_common(1)[0][0]
 
 
 def _events(compiled: Compile) -> list[_Event]:
@@ -162,10 +212,6 @@ def _fix(
 ) -> Fix:
     happened = [[event for event in one if event.change in changes] for one in every]
     causes = [[cause for event in one for cause in event.causes] for one in happened if one]
-    advices = []
-    for change in changes:
-        said = Counter(e.advice for one in happened for e in one if e.change == change)
-        advices.append(said.most_common(1)[0][0])
     kind = causes[0][0].kind
     return Fix(
         code=kind.code,
@@ -175,7 +221,15 @@ def _fix(
         count=len(gone),
         seconds=sum(compiled.total_s for compiled in gone),
         is_at_most=False,
-        changes=tuple(sentences_of_many(causes, counted=False)),
-        advices=tuple(dict.fromkeys(advices)),
+        changes=(*sentences_of_many(causes, counted=False), *_in_a_library(gone)),
+        advices=tuple(dict.fromkeys(_advice(happened, change) for change in changes)),
         compiles=tuple(gone),
     )
+
+
+def _in_a_library(compiles: Sequence[Compile]) -> list[str]:
+    """Where a library calls the function, if the user's line does not."""
+    lines = dict.fromkeys(compiled.via for compiled in compiles)
+    if not all(lines):
+        return []
+    return [f"a library calls it at {in_a_list([*lines])}"]

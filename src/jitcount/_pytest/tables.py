@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from jitcount._explain.fix import CACHE_SETTINGS
 from jitcount._explain.fixes import fixes
-from jitcount._explain.outside_jit import CACHE_SETTINGS
 from jitcount._pytest.outside_calls import COLLECTING, collected_in, fixture_of
 from jitcount._show.log_table import fix_notes
 from jitcount._show.next_steps import CACHED_FROM_S

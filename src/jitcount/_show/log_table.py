@@ -125,7 +125,7 @@ def fix_notes(number: int, fix: Fix, *below: str) -> list[Note]:
 
 def _rest(found: Sequence[Fix], listed: Sequence[Fix]) -> list[Note]:
     """A line about what saves too little to be listed."""
-    left = [fix for fix in found if fix not in listed and fix.seconds]
+    left = [fix for fix in found if fix not in listed and fix.seconds and not fix.is_only_kept]
     if not left:
         return []
     up_to = "up to " if any(fix.is_at_most for fix in left) else ""

@@ -8,6 +8,12 @@ import msgspec
 
 from jitcount._explain.causes.cause import Cause, Kind, Precedence, TextCause
 
+_QUOTES = ("'", '"')
+
+
+def _is_whole(text: str) -> bool:
+    return text in {"True", "False"} or text.removeprefix("-").isdigit()
+
 
 class _StaticCause(TextCause, frozen=True):
     """Something that is compiled in has changed; what it was are values of the user's."""
@@ -33,6 +39,12 @@ class StaticValue(_StaticCause, frozen=True, tag="static-argument/value"):
                 "if it gives a shape or chooses a branch, keep to a few values"
             )
         return f"each value of {place} has a program of its own: keep to a few of them"
+
+    @property
+    def is_fine_if_few(self) -> bool:
+        """Whether it chooses what is computed, or a shape; a fraction is only computed with."""
+        is_whole = all(map(_is_whole, (self.before, self.after)))
+        return is_whole or not self.is_number
 
 
 class Identity(_StaticCause, frozen=True):
@@ -92,6 +104,11 @@ class StaticFunction(Identity, frozen=True, tag="static-argument/function"):
         "pass what it reads, if that changes, as an argument"
     )
 
+    @property
+    def is_fine_if_few(self) -> bool:
+        """Whether two functions were passed, and not one that is made anew each time."""
+        return not self._is_alike
+
     def redacted(self) -> Self:
         """The same cause without the user's values; not of the line that made both."""
         hidden = super().redacted()
@@ -109,6 +126,12 @@ class StaticField(_StaticCause, frozen=True, tag="static-argument/field"):
         "{self.type_name}"
     )
     type_name: str
+
+    @property
+    def is_fine_if_few(self) -> bool:
+        """Whether it chooses what is computed, as a text or a bool does."""
+        is_text = self.before[:1] in _QUOTES and self.after[:1] in _QUOTES
+        return is_text or {self.before, self.after} == {"True", "False"}
 
 
 class StaticObject(_StaticCause, frozen=True, tag="static-argument/field-object"):
@@ -135,7 +158,9 @@ class CallConvention(Cause, frozen=True, tag="call-convention"):
     precedence: ClassVar = Precedence.STRUCTURE
     holds_user_values: ClassVar = False
     sentence: ClassVar = "{self.where} was passed {self.after} instead of {self.before}"
-    remedy: ClassVar = "pass {self.where} {self.before} in every call"
+    remedy: ClassVar = (
+        "pass {self.where} {self.before} in every call, or {self.after} in every call"
+    )
     by_keyword: bool
     """Whether it is passed by keyword now; before it was the other way round."""
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 from jitcount._explain.causes.cause import Cause, Kind, Precedence, TextCause, in_a_list
 from jitcount._observe.array_type import ArrayType
+from jitcount._observe.call_site import argument_in
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -95,6 +96,11 @@ class Dtype(TextCause, frozen=True, tag="dtype"):
         return f"cast {'it' if len(places) == 1 else 'them'} before the call: {cast}"
 
 
+def _is_deep(place: str) -> bool:
+    """Whether a place is in an object, or below a dict or tuple: nobody passes it by itself."""
+    return "." in place or place.count("[") > 1
+
+
 class WeakType(Cause, frozen=True, tag="weak-type"):
     """A Python scalar in the place of an array, or the other way round."""
 
@@ -121,14 +127,19 @@ class WeakType(Cause, frozen=True, tag="weak-type"):
     @property
     def advice(self) -> str:
         """To pass an array of that dtype."""
-        if self.is_scalar:
-            return f"pass jnp.{self.dtype}(...) for {self.where} in every call"
         return self.advice_at((self.where,))
 
     def advice_at(self, places: Sequence[str]) -> str:
-        """To pass arrays of that dtype."""
+        """To pass arrays of that dtype; all of an argument where it is deep in one."""
+        if all(map(_is_deep, places)):
+            arguments = in_a_list(tuple(dict.fromkeys(map(argument_in, places))), ", ")
+            strong = "lambda leaf: jnp.asarray(leaf, jnp.result_type(leaf))"
+            return (
+                f"make {arguments} strongly typed before the first call: "
+                f"jax.tree.map({strong}, {arguments})"
+            )
         if self.is_scalar:
-            return super().advice_at(places)
+            return f"pass jnp.{self.dtype}(...) for {in_a_list(places, ', ')} in every call"
         strong = in_a_list(tuple(f"{place}.astype('{self.dtype}')" for place in places), ", ")
         it = "it" if len(places) == 1 else "them"
         return f"make {it} strongly typed before the first call: {strong}"

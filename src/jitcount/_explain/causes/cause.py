@@ -187,6 +187,14 @@ class Cause(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="
         """What to do about it."""
         return self.remedy.format(self=self)
 
+    @property
+    def is_fine_if_few(self) -> bool:
+        """Whether a few programs of this kind are as it should be: one for ``"train"``, ``"eval"``.
+
+        There is nothing to fix then; the advice is to have no more of them.
+        """
+        return False
+
     def advice_at(self, places: Sequence[str]) -> str:
         """What to do about it where it happened at several places."""
         return msgspec.structs.replace(self, where=in_a_list(places, ", ")).advice

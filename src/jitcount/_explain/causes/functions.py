@@ -75,6 +75,11 @@ class NewFunction(TextCause, frozen=True, tag="new-function"):
             return (
                 f"call it inside of a jitted function: the library makes {self.name} at each call"
             )
+        if self.is_librarys and self.form == "method":
+            return (
+                f"make the object that has this {self.name} once, before the loop, "
+                "or call it inside of a jitted function"
+            )
         if self.is_librarys:
             return (
                 f"keep the {self.name} that the library made, and one jax.jit of it; "
@@ -94,6 +99,11 @@ class NewFunction(TextCause, frozen=True, tag="new-function"):
         }
         default = f"make {self.name} once; what it closes over can be passed as an argument"
         return remedies.get(self.form, default)
+
+    @property
+    def is_fine_if_few(self) -> bool:
+        """Whether a library makes one for each of the user's models or solvers."""
+        return self.is_librarys
 
     def __str__(self) -> str:
         if self.form == "method":
@@ -123,6 +133,11 @@ class Transform(TextCause, frozen=True, tag="transform"):
     remedy: ClassVar = (
         "each way of transforming {self.where} has a program of its own: keep to a few of them"
     )
+
+    @property
+    def is_fine_if_few(self) -> bool:
+        """A gradient is another program than what it is the gradient of."""
+        return True
 
     @property
     def before_in_short(self) -> str:

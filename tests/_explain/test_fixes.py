@@ -282,8 +282,13 @@ def test_a_library_that_knows_numpy_only_is_given_what_numpy_makes() -> None:
 def test_a_call_in_which_numpy_needs_values_cannot_be_jitted() -> None:
     solve = replace(MODEL_INIT, library="lib")
     scipy = Caller(site=INSIDE, calls="scipy.integrate", library="scipy")
-    log = operations("abcde", solve) + operations("f", solve, scipy)
-    assert "jit(" not in "".join(advice for fix in fixes(log) for advice in fix.advices)
+    update = Caller(site=INSIDE, calls="lib.update", jitted="jax.jit(update)", library="lib")
+    via = CallSite("lib/core.py:5 in solve", "/lib/core.py", 5, "solve")
+    log = operations("abcde", solve, via=via) + operations("f", solve, scipy)
+    log += operations("ghijk", update, via=via)
+    found = fixes(log)
+    assert [fix.is_only_kept for fix in found] == [True, True, False]
+    assert found[2].advice.startswith("SciPy calls JAX")
 
 
 def test_a_loop_is_a_program_by_itself_which_a_jit_compiles_as_well() -> None:

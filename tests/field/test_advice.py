@@ -98,20 +98,21 @@ CASES: dict[str, Case] = {
         advised=[
             (
                 "JC501",
-                "distrax_mixture.py:31 in <module>: 3 operations outside of jit",
+                "distrax_mixture.py:16 in <module>: 3 operations outside of jit",
                 (
-                    "NumPy calls JAX for an array of JAX's at line 31: pass it np.asarray(...) of that",
+                    "NumPy calls JAX for an array of JAX's at line 16: pass it np.asarray(...) of that",
                 ),
             ),
             (
                 "JC501",
-                "mixture.log_prob at distrax_mixture.py:31 in <module>: 52 operations outside of jit",
+                "mixture.log_prob at distrax_mixture.py:16 in <module>: 52 operations outside of jit",
                 (
                     "jax.jit(mixture.log_prob)(...), and make the jitted function once, before the loop",
                 ),
             ),
         ],
         applied=[
+            ("import numpy as np\n", "import jax\nimport numpy as np\n"),
             ("for count in", "log_prob = jax.jit(mixture.log_prob)\nfor count in"),
             ("np.sum(mixture.log_prob(samples))", "np.sum(np.asarray(log_prob(samples)))"),
         ],
@@ -120,7 +121,7 @@ CASES: dict[str, Case] = {
         left=[
             (
                 "JC101",
-                "log_prob at distrax_mixture.py:32 in <module>: 2 recompiles",
+                "log_prob at distrax_mixture.py:18 in <module>: 2 recompiles",
                 ("pad axis 0 of value to one length, or to a few (buckets)",),
             )
         ],
@@ -129,7 +130,7 @@ CASES: dict[str, Case] = {
         advised=[
             (
                 "JC501",
-                "smooth at dynamax_smoother.py:39 in <module>: 11 operations outside of jit",
+                "smooth at dynamax_smoother.py:39 in <module>: 9 operations outside of jit",
                 ("jax.jit(smooth)(...)",),
             )
         ],
@@ -140,6 +141,35 @@ CASES: dict[str, Case] = {
         before=11,
         after=1,
         left=[],
+    ),
+    "e3nn_tetris": Case(
+        advised=[
+            (
+                "JC501",
+                "e3nn_tetris.py:15 in <module>: 25 operations outside of jit",
+                (
+                    "nothing to jit here; to keep them for the next run: JAX_COMPILATION_CACHE_DIR=FOLDER JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0",
+                ),
+            ),
+            (
+                "JC501",
+                "jax.jacrev(along) at e3nn_tetris.py:26 in <module>: 30 operations outside of jit",
+                ("jax.jit(jax.jacrev(along))(...)",),
+            ),
+        ],
+        applied=[
+            ("radius_graph(points, 1.1)", "radius_graph(points, 1.1, size=6)"),
+            ("jax.jacrev(along)(points", "jax.jit(jax.jacrev(along))(points"),
+        ],
+        before=58,
+        after=29,
+        left=[
+            (
+                "JC501",
+                "graphs.radius_graph at e3nn_tetris.py:15 in <module>: 25 operations outside of jit",
+                ("jax.jit(graphs.radius_graph, static_argnames=('size',))(...)",),
+            )
+        ],
     ),
     "equinox_mlp": Case(
         advised=[
@@ -154,16 +184,43 @@ CASES: dict[str, Case] = {
         after=4,
         left=[],
     ),
+    "evosax_strategy": Case(
+        advised=[
+            (
+                "JC103",
+                "ask at evosax_strategy.py:40 in <module>: 1 recompile",
+                (
+                    "make state strongly typed before the first call: jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.result_type(leaf)), state)",
+                ),
+            ),
+            (
+                "JC103",
+                "tell at evosax_strategy.py:41 in <module>: 1 recompile",
+                (
+                    "make state strongly typed before the first call: jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.result_type(leaf)), state)",
+                ),
+            ),
+        ],
+        applied=[
+            (
+                "state = init(2)\n",
+                "state = init(2)\nstate = jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.result_type(leaf)), state)\n",
+            )
+        ],
+        before=10,
+        after=10,
+        left=[],
+    ),
     "gymnax_pendulum": Case(
         advised=[
             (
                 "JC501",
-                "env.reset at gymnax_pendulum.py:45 in <module>: 9 operations outside of jit",
+                "env.reset at gymnax_pendulum.py:14 in <module>: 9 operations outside of jit",
                 ("jax.jit(env.reset, static_argnames=('params',))(...)",),
             ),
             (
                 "JC501",
-                "env.step at gymnax_pendulum.py:47 in <module>: 11 operations outside of jit",
+                "env.step at gymnax_pendulum.py:16 in <module>: 11 operations outside of jit",
                 (
                     "jax.jit(env.step, static_argnames=('params',))(...), and make the jitted function once, before the loop",
                 ),
@@ -181,6 +238,32 @@ CASES: dict[str, Case] = {
         after=9,
         left=[],
     ),
+    "jax_advi": Case(
+        advised=[
+            (
+                "JC501",
+                "jax_advi.py:40 in callback: 1 operation outside of jit",
+                (
+                    "plotly calls JAX for an array of JAX's at line 40: pass it np.asarray(...) of that",
+                ),
+            )
+        ],
+        applied=[
+            ("import jax.numpy as jnp\n", "import jax.numpy as jnp\nimport numpy as np\n"),
+            (
+                "plotly.lineplot(on_a_grid(target, 1))",
+                "plotly.lineplot(np.asarray(on_a_grid(target, 1)))",
+            ),
+            (
+                "plotly.lineplot(on_a_grid(approximation, params))",
+                "plotly.lineplot(np.asarray(on_a_grid(approximation, params)))",
+            ),
+        ],
+        before=9,
+        after=8,
+        left=[],
+    ),
+    "jaxlie_poses": Case(advised=[], applied=[], before=8, after=8, left=[]),
     "jraph_nodes": Case(
         advised=[
             (
@@ -221,6 +304,28 @@ CASES: dict[str, Case] = {
         after=6,
         left=[],
     ),
+    "numpyro_gp": Case(
+        advised=[
+            (
+                "JC501",
+                "kernel at numpyro_gp.py:24 in model: 11 operations outside of jit",
+                ("jax.jit(kernel)(...)",),
+            ),
+            (
+                "JC501",
+                "numpyro_gp.py:14 in normal: 6 operations outside of jit",
+                ("compute what line 14 computes in a jitted function, or with NumPy",),
+            ),
+        ],
+        applied=[
+            ("def normal(", "@jax.jit\ndef normal("),
+            ("import jax.numpy as jnp\n", "import jax\nimport jax.numpy as jnp\n"),
+            ("= kernel(x", "= jax.jit(kernel)(x"),
+        ],
+        before=25,
+        after=15,
+        left=[],
+    ),
     "optax_optimizer": Case(
         advised=[
             (
@@ -238,7 +343,7 @@ CASES: dict[str, Case] = {
         advised=[
             (
                 "JC501",
-                "root_find at optimistix_root.py:30 in <module>: 3 operations outside of jit",
+                "root_find at optimistix_root.py:30 in <module>: 2 operations outside of jit",
                 ("jax.jit(root_find, static_argnames=('function',))(...)",),
             )
         ],
@@ -252,7 +357,9 @@ CASES: dict[str, Case] = {
             (
                 "JC301",
                 "<lambda> at penzai_layers.py:13 in <module>: 2 recompiles",
-                ("hoist the lambda out of the loop: make it once, and its jax.jit once",),
+                (
+                    "make the lambda once, and its jax.jit once; pass what it reads, if that changes, as an argument",
+                ),
             )
         ],
         applied=[
@@ -306,7 +413,7 @@ CASES: dict[str, Case] = {
                 "JC201",
                 "update at rlax_agent.py:27 in <module>: 3 recompiles",
                 (
-                    "pass learning_rate as an array if the program can do with one for all values of learning_rate",
+                    "pass learning_rate as an array if it is only computed with; if it gives a shape or chooses a branch, keep to a few values",
                 ),
             ),
         ],

@@ -46,13 +46,14 @@ def fixes(compiles: Iterable[Compile]) -> list[Fix]:
 
 
 def worst(found: Sequence[Fix], seconds: float) -> list[Fix]:
-    """The fixes that matter to a program that compiles for so many seconds."""
-    return [fix for fix in found if _matters(fix, fix.seconds / seconds if seconds else 1.0)][
-        :_MOST
-    ]
+    """The first of these fixes: what matters to a program that compiles for so many seconds."""
+    least = _WORTH_KEEPING * seconds
+    wanted = [fix for fix in found if not fix.is_only_kept or fix.seconds >= least]
+    matters = [_is_again_and_again(fix) or fix.seconds >= _WORTH * seconds for fix in wanted]
+    # What saves more than one that is listed is listed before it.
+    count = max((number for number, is_so in enumerate(matters, 1) if is_so), default=0)
+    return wanted[: min(count, _MOST)]
 
 
-def _matters(fix: Fix, share: float) -> bool:
-    if fix.code in {OUTSIDE_JIT, IMPORTS}:
-        return share >= (_WORTH_KEEPING if fix.is_only_kept else _WORTH)
-    return fix.count > 1 or share >= _WORTH
+def _is_again_and_again(fix: Fix) -> bool:
+    return fix.code not in {OUTSIDE_JIT, IMPORTS} and fix.count > 1

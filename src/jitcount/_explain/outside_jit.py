@@ -43,7 +43,7 @@ def outside_jit(compiles: Sequence[Compile]) -> list[Fix]:
         gone = set(map(id, below))
         left = [c for c in left if id(c) not in gone]
         found.append(_fix_of_call(call, list(filter(_saved, below))))
-    return found + _lines(list(filter(_saved, left)), drivers)
+    return found + _lines(list(filter(_saved, left)), drivers, no_jit)
 
 
 def _key(caller: Caller) -> _Call:
@@ -58,10 +58,16 @@ def _calls_that_run_jitted_functions(compiles: Sequence[Compile]) -> Iterator[_C
 
 
 def _calls_that_need_values(compiles: Sequence[Compile]) -> Iterator[_Call]:
-    """The calls below which NumPy, or what computes with it, was given an array of JAX's."""
+    """The calls below which NumPy, or what computes with it, was given an array of JAX's.
+
+    Where a library calls a function of the user's that does so, every call of that library may.
+    """
+    given = [compiled.callers for compiled in compiles if _host_library(compiled)]
+    libraries = {caller.library for callers in given for caller in callers[:-1]} - {""}
+    for callers in given:
+        yield from map(_key, callers)
     for compiled in compiles:
-        if _host_library(compiled):
-            yield from map(_key, compiled.callers)
+        yield from (_key(caller) for caller in compiled.callers if caller.library in libraries)
 
 
 # --- A call that can be jitted --------------------------------------------------------------------
@@ -203,7 +209,7 @@ def _host_library(compiled: Compile) -> str:
 _ONLY_OF_A_CALL = {"it returns an object", "its source is not to be had"}
 
 
-def _lines(compiles: Sequence[Compile], drivers: set[_Call]) -> list[Fix]:
+def _lines(compiles: Sequence[Compile], drivers: set[_Call], no_jit: set[_Call]) -> list[Fix]:
     """A fix for each function whose own lines compile many operations, or one again and again.
 
     Of a whole program, and of functions that run jitted ones, each line is by itself: nobody would
@@ -217,10 +223,10 @@ def _lines(compiles: Sequence[Compile], drivers: set[_Call]) -> list[Fix]:
         function = (site.file, site.function)
         is_alone = site.function == "<module>" or function in running
         place = site if is_alone else function
-        is_driven = _library_line(compiled) is not None and _is_driven(compiled, drivers)
+        is_driven = _library_line(compiled) is not None and _is_driven(compiled, no_jit)
         groups.setdefault((place, _host_library(compiled), is_driven), []).append(compiled)
     return [
-        _fix_of_lines(group, drivers)
+        _fix_of_lines(group, no_jit)
         for group in groups.values()
         if _is_worth_it(group) or _is_drawn(group)
     ]
@@ -248,7 +254,7 @@ def _is_drawn(group: Sequence[Compile]) -> bool:
     return _host_library(group[0]) not in {"", "NumPy"}
 
 
-def _fix_of_lines(group: Sequence[Compile], drivers: set[_Call]) -> Fix:
+def _fix_of_lines(group: Sequence[Compile], no_jit: set[_Call]) -> Fix:
     sites = [_asking(compiled).site for compiled in group]
     costs: Counter[str] = Counter()
     for site, compiled in zip(sites, group, strict=True):
@@ -264,13 +270,13 @@ def _fix_of_lines(group: Sequence[Compile], drivers: set[_Call]) -> Fix:
         seconds=sum(compiled.total_s for compiled in group),
         is_at_most=not _host_library(group[0]),
         changes=(f"a library compiles them at {_where(group)}",) if is_librarys else (),
-        advices=(_advice_for_lines(group, drivers),),
+        advices=(_advice_for_lines(group, no_jit),),
         compiles=tuple(group),
     )
 
 
-def _advice_for_lines(group: Sequence[Compile], drivers: set[_Call]) -> str:
-    if _library_line(group[0]) and _is_driven(group[0], drivers):
+def _advice_for_lines(group: Sequence[Compile], no_jit: set[_Call]) -> str:
+    if _library_line(group[0]) and _is_driven(group[0], no_jit):
         return f"nothing to jit here; to keep them for the next run: {CACHE_SETTINGS}"
     numbers = sorted({_asking(compiled).site.line for compiled in group})
     if library := _host_library(group[0]):
@@ -284,11 +290,11 @@ def _advice_for_lines(group: Sequence[Compile], drivers: set[_Call]) -> str:
     return f"compute what {lines} in a jitted function, or with NumPy"
 
 
-def _is_driven(compiled: Compile, drivers: set[_Call]) -> bool:
+def _is_driven(compiled: Compile, no_jit: set[_Call]) -> bool:
     """Whether the library's function that was called is a trainer, or another that no jit takes."""
     asking = _asking(compiled)
     here = [caller for caller in compiled.callers if caller.site == asking.site]
     return any(
-        _key(caller) in drivers or (caller.calls and caller.why_not not in _ONLY_OF_A_CALL | {""})
+        _key(caller) in no_jit or (caller.calls and caller.why_not not in _ONLY_OF_A_CALL | {""})
         for caller in here
     )

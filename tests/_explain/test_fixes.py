@@ -298,6 +298,13 @@ def test_a_loop_is_a_program_by_itself_which_a_jit_compiles_as_well() -> None:
     anew = NewFunction("train.py:9", "object 1", "object 2", "body", "closure", operation="scan")
     made_anew = [replace(each, causes=(anew,)) for each in longer]
     assert [fix.count for fix in fixes(made_anew)] == [2]
+    run = Caller(site=SCRIPT, calls="solver.run", why_not="it loops", library="lib")
+    via = CallSite("lib/core.py:5 in run", "/lib/core.py", 5, "run")
+    (found,) = fixes([replace(each, callers=(run,), via=via) for each in made_anew])
+    assert found.advice == (
+        "the library makes its loops anew at each call: make the object that has them once, "
+        "or call it inside of a jitted function"
+    )
 
 
 def test_an_import_that_compiles_names_the_module_and_its_line() -> None:

@@ -100,8 +100,13 @@ def _saved(compiled: Compile) -> float:
 
     A loop whose body is made anew is another one at each call, and under a jit it is not.
     """
-    is_made_anew = any(cause.kind == Kind.NEW_FUNCTION for cause in compiled.causes)
-    return compiled.total_s if compiled.function not in _LOOPS or is_made_anew else 0.0
+    is_saved = compiled.function not in _LOOPS or _is_made_anew(compiled)
+    return compiled.total_s if is_saved else 0.0
+
+
+def _is_made_anew(compiled: Compile) -> bool:
+    """Whether a loop has another body than before, of the same source."""
+    return any(cause.kind == Kind.NEW_FUNCTION for cause in compiled.causes)
 
 
 def _fix_of_call(call: _Call, below: Sequence[Compile]) -> Fix:
@@ -224,7 +229,9 @@ def _lines(compiles: Sequence[Compile], drivers: set[_Call], no_jit: set[_Call])
         is_alone = site.function == "<module>" or function in running
         place = site if is_alone else function
         is_driven = _library_line(compiled) is not None and _is_driven(compiled, no_jit)
-        groups.setdefault((place, _host_library(compiled), is_driven), []).append(compiled)
+        is_anew = is_driven and _is_made_anew(compiled)
+        kind = place, _host_library(compiled), is_driven, is_anew
+        groups.setdefault(kind, []).append(compiled)
     return [
         _fix_of_lines(group, no_jit)
         for group in groups.values()
@@ -259,7 +266,8 @@ def _fix_of_lines(group: Sequence[Compile], no_jit: set[_Call]) -> Fix:
     costs: Counter[str] = Counter()
     for site, compiled in zip(sites, group, strict=True):
         costs[site] += compiled.total_s  # type: ignore[assignment]
-    worst = next(site for site in sites if site == max(costs, key=costs.__getitem__))
+    most = max(costs, key=costs.__getitem__)
+    worst = next(site for site in sites if site == most)
     is_librarys = all(map(_library_line, group))
     return Fix(
         code=OUTSIDE_JIT,
@@ -277,6 +285,11 @@ def _fix_of_lines(group: Sequence[Compile], no_jit: set[_Call]) -> Fix:
 
 def _advice_for_lines(group: Sequence[Compile], no_jit: set[_Call]) -> str:
     if _library_line(group[0]) and _is_driven(group[0], no_jit):
+        if _is_made_anew(group[0]):
+            return (
+                "the library makes its loops anew at each call: make the object that has them "
+                "once, or call it inside of a jitted function"
+            )
         return f"nothing to jit here; to keep them for the next run: {CACHE_SETTINGS}"
     numbers = sorted({_asking(compiled).site.line for compiled in group})
     if library := _host_library(group[0]):

@@ -10,6 +10,7 @@ from jitcount._explain.causes.arguments import StaticField, StaticFunction, Stat
 from jitcount._explain.causes.arrays import Dtype, Shape, WeakType
 from jitcount._explain.causes.cause import Kind
 from jitcount._explain.causes.functions import FirstCall, NewFunction, Transform, Unknown
+from jitcount._explain.clock import clock_of_phases, clock_seconds
 from jitcount._explain.compile import Compile
 from jitcount._explain.fixes import fixes, worst
 from jitcount._observe.array_type import ArrayType
@@ -41,10 +42,10 @@ def test_lengths_of_one_axis_are_summed_up() -> None:
     assert found.advice == "pad axis 0 of x to one length, or to a few (buckets)"
 
 
-def test_shapes_that_change_in_two_axes_are_counted() -> None:
+def test_shapes_that_change_in_two_axes_are_summed_up() -> None:
     again = compiled(shape((2, 3), (4, 5)))
     (found,) = fixes([again, again])
-    assert found.changes == ("x: float32[2,3] → float32[4,5]",)
+    assert found.changes == ("x: float32[2,3], float32[4,5]",)
 
 
 def static(before: object, after: object, *, is_number: bool = True) -> StaticValue:
@@ -193,6 +194,27 @@ def test_savings_are_seconds_of_the_clock_and_add_up() -> None:
         ("load", 2.0),
         ("eval", 1.0),
     ]
+
+
+def test_what_saves_more_than_one_that_is_listed_is_listed_before_it() -> None:
+    cheap = operations("abcdef", MODEL_INIT, compile_s=0.001)
+    recompiles = [compiled(FIRST), compiled(shape((3,), (4,)), compile_s=0.005)]
+    found = fixes([*cheap, *recompiles])
+    assert [fix.what for fix in worst(found, 100.0)] == ["model.init", "step"]
+    assert worst(fixes(cheap), 100.0) == []
+
+
+def test_the_phases_of_the_clock_add_up_to_its_seconds() -> None:
+    log = [
+        compiled(started_at=100.0, trace_s=1.0, lower_s=1.0, compile_s=4.0),
+        compiled(started_at=102.0, trace_s=1.0, lower_s=0.0, compile_s=2.0),  # in a thread
+        compiled(started_at=200.0, trace_s=5.0, lower_s=1.0, compile_s=1.0),
+        compiled(started_at=201.0, trace_s=1.0, lower_s=0.5, compile_s=0.5),  # in that trace
+        compiled(trace_s=0.25, lower_s=0.5, compile_s=1.0),
+    ]
+    phases = clock_of_phases(log)
+    assert phases == {"trace_s": 6.25, "lower_s": 3.0, "compile_s": 5.5}
+    assert sum(phases.values()) == clock_seconds(log)
 
 
 # --- Operations outside of jit --------------------------------------------------------------------

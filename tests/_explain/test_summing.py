@@ -63,6 +63,29 @@ def test_the_lengths_that_an_axis_took_in_many_compiles_are_one_sentence() -> No
     assert sentences_of_many(many) == ["axis 0 of x, y: 1 … 32, 31 of them"]
 
 
+def test_the_shapes_that_an_array_took_in_several_axes_are_one_sentence() -> None:
+    def square(before: int, after: int) -> Shape:
+        old, new = (ArrayType("float32", (length, length)) for length in (before, after))
+        return Shape("x", old, new)
+
+    few = [[square(2, 3)], [square(3, 4)]]
+    assert sentences_of_many(few) == ["x: float32[2,2], float32[3,3], float32[4,4]"]
+    many = [[square(n, n + 1)] for n in range(1, 8)]
+    assert sentences_of_many(many) == ["x: float32[1,1] … float32[8,8], 8 of them"]
+
+
+def test_sentences_have_the_code_of_their_kind_where_it_is_asked_for() -> None:
+    rate = StaticValue("lr", "0.1", "0.2")
+    assert sentences_of_many([[shorter("x"), rate]], coded=True) == [
+        "axis 0 of x: 32 → 7 [JC101]",
+        "static argument lr: 0.1 → 0.2 [JC201]",
+    ]
+    assert sentences_of_many([[shorter("x")], [shorter("x", to=8), rate]], coded=True) == [
+        "axis 0 of x: 7, 8, 32 [JC101]",
+        "static argument lr: 0.1, 0.2 [JC201]",
+    ]
+
+
 def test_the_values_that_a_static_argument_took_are_one_sentence() -> None:
     many = [[StaticValue("n", str(n), str(n + 1))] for n in range(2)]
     assert sentences_of_many(many) == ["static argument n: 0, 1, 2"]

@@ -34,6 +34,8 @@ class Loader:
         ([64, 64], OTHER),
         ({"name": "relu"}, OTHER),
         (Loader(), OTHER),
+        (iter([1.0, 2.0]), OTHER),  # of which JAX warns
+        ([iter(())], OTHER),
     ],
 )
 def test_the_kind_of_an_argument_says_whether_a_jit_takes_it(value: object, kind: str) -> None:

@@ -16,6 +16,7 @@ from jitcount._show.parts import (
     Column,
     Count,
     Heading,
+    Note,
     Seconds,
     Table,
     Tone,
@@ -57,7 +58,7 @@ def test_an_empty_log_says_so() -> None:
 
 def test_a_log_is_printed_as_a_table() -> None:
     assert log_of(SUM, ADD, AGAIN, STEP) == (
-        "3 compiles and 1 disk hit took 101 ms; what is listed below would save 33.9 ms\n"
+        "3 compiles and 1 disk hit took 134 ms; what is listed below would save 33.9 ms\n"
         "\n"
         "What to fix\n"
         "  1. sum at train.py:42 in main: 1 recompile, 33.9 ms [JC101]\n"
@@ -90,6 +91,17 @@ def test_what_is_needed_is_faint_and_what_is_avoidable_stands_out() -> None:
     avoidable, needed = table.rows
     assert {tone_of(cell) for cell in needed} == {Tone.FAINT}
     assert [tone_of(cell) for cell in avoidable] == [Tone.PLAIN] * 5 + [Tone.AVOIDABLE]
+
+
+def test_what_was_compiled_ahead_of_time_is_needed_and_says_so() -> None:
+    meant = replace(AGAIN, ahead_of_time=True, call_site=CallSite("train.py:94 in main"))
+    *_, table, _ = log_table.log_table([SUM, meant])
+    assert isinstance(table, Table)
+    _, row = table.rows
+    assert {tone_of(cell) for cell in row} == {Tone.FAINT}
+    assert content_of(row[0]) == "sum (ahead of time)"
+    (note,) = log_table.one_compile(meant)[-2:-1]
+    assert note == Note("axis 0 of x went from 3 to 4: float32[3] became float32[4]", 1, Tone.FAINT)
 
 
 def test_in_a_narrow_terminal_the_cause_has_a_line_of_its_own_and_names_are_whole() -> None:
@@ -197,6 +209,10 @@ def test_operations_of_one_call_that_can_be_jitted_are_one_row_with_its_name() -
     ((name, _, count, _, where, what),) = [tuple(map(content_of, row)) for row in table.rows]
     assert (name, count, where) == ("model.init (eager)", Count(6), site)
     assert what == "a, b, c, d, e, f"
+    *_, table, _ = log_table.log_table([replace(c, function="add") for c in compiles])
+    assert isinstance(table, Table)
+    ((name, _, _, _, where, what),) = [tuple(map(content_of, row)) for row in table.rows]
+    assert (name, where, what) == ("model.init (eager)", site, "add ×6")
 
 
 def test_the_whole_log_has_a_row_for_each_compile_in_order() -> None:

@@ -66,6 +66,29 @@ def test_what_is_deeper_is_indented() -> None:
     assert render(parts, 80) == "a\n  b\n    c\n\n"
 
 
+def test_notes_and_headings_are_broken_at_blanks_where_they_are_too_long() -> None:
+    parts = [
+        Heading("41 compiles took 5.53 of 7.7 s"),
+        Note("1. train_step at a/path.py:42 in main: 4 recompiles", depth=1),
+        Note("→ pad axis 0 of x, y to one length", depth=2),
+    ]
+    assert render(parts, 26) == (
+        "41 compiles took 5.53 of\n"
+        "  7.7 s\n"
+        "  1. train_step at\n"
+        "    a/path.py:42 in main:\n"
+        "    4 recompiles\n"
+        "    → pad axis 0 of x, y\n"
+        "      to one length"
+    )
+    assert render(parts, 80).count("\n") == 2
+
+
+def test_a_command_is_one_line_where_it_is_too_long_too() -> None:
+    command = "pip install jax jaxlib"
+    assert render([Note(command, depth=1, is_whole=True)], 10) == f"  {command}"
+
+
 def test_of_nothing_there_is_no_text() -> None:
     assert render([], 80) == ""
 
@@ -251,10 +274,13 @@ def test_tables_of_every_width_fit_and_every_stream_can_take_them() -> None:
         lines = shown.split("\n")[: -1 if below else None]
         for line in lines:
             assert columns_of(line) <= max(width, 2) or " " not in line.strip(), (width, shown)
+        above = render(notes, width, stream=stream_of(encoding)).split("\n")
+        for line in above:
+            assert columns_of(line) <= max(width, 2) or " " not in line.strip(), (width, above)
         whole = render([*notes, table], width, stream=stream_of(encoding))
         whole.encode(encoding or "utf-8")
         assert all(line.isprintable() or "\u00a0" in line for line in whole.split("\n"))
-        assert len(whole.split("\n")) == len(lines) + len(below) + 2 + 1
+        assert len(whole.split("\n")) == len(lines) + len(below) + len(above) + 1
 
 
 def test_what_looks_like_markup_or_an_emoji_is_neither_where_a_table_is_folded() -> None:

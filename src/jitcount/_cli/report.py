@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from jitcount._explain.causes import Kind
 from jitcount._explain.explain import to_compile
-from jitcount._explain.summary import sentences
+from jitcount._explain.summary import with_codes
 from jitcount._ledger.files import LedgerError, write_whole
 from jitcount._miscompiles.known import has_recognisable
 from jitcount._observe.call_site import shown_path
@@ -303,7 +303,7 @@ class RunReport:
         if why and not compiled.from_disk:
             call = f"{compiled.function}({arguments_of(compiled)})"
             where = f"{call} at {compiled.call_site}, {seconds(compiled.total_s)}"
-            line = f"jitcount: {where}: {'; '.join(sentences(why))}"
+            line = f"jitcount: {where}: {'; '.join(with_codes(why))}"
             self._stderr.write(self._stderr.rendered([Note(line)]))
 
 

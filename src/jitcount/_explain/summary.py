@@ -116,22 +116,32 @@ def _list(places: Sequence[str]) -> str:
 # --- The causes of many compiles ------------------------------------------------------------------
 
 
-def sentences_of_many(compiles: Sequence[Sequence[Cause]], *, counted: bool = True) -> list[str]:
+def sentences_of_many(
+    compiles: Sequence[Sequence[Cause]], *, counted: bool = True, coded: bool = False
+) -> list[str]:
     """Why several programs of one function were compiled; most often first.
 
     An axis that took many lengths, a static argument that took many values, is said once.
+
+    Args:
+        compiles: the causes of each.
+        counted: whether to say how often something happened.
+        coded: whether to say the code of each kind.
     """
     if len(compiles) == 1:
-        return sentences(compiles[0])
-    said: Counter[str] = Counter()
-    taken: dict[str, list[Any]] = {}
+        return with_codes(compiles[0]) if coded else sentences(compiles[0])
+    said: Counter[tuple[str, str]] = Counter()
+    taken: dict[tuple[str, str], list[Any]] = {}
     for causes in compiles:
         for cause, places in events(causes):
             name, values = _taken(cause, places)
-            said[name] += 1
-            taken.setdefault(name, []).extend(values)
-    ranked = [(name, count, list(dict.fromkeys(taken[name]))) for name, count in said.most_common()]
-    return [_said(name, count if counted else 1, values) for name, count, values in ranked]
+            change = name, _code(cause) if coded else ""
+            said[change] += 1
+            taken.setdefault(change, []).extend(values)
+    return [
+        _said(change[0], count if counted else 1, list(dict.fromkeys(taken[change]))) + change[1]
+        for change, count in said.most_common()
+    ]
 
 
 def _taken(cause: Cause, places: tuple[str, ...]) -> tuple[str, list[Any]]:
@@ -139,6 +149,8 @@ def _taken(cause: Cause, places: tuple[str, ...]) -> tuple[str, list[Any]]:
     if (axis := one_axis(cause)) is not None:
         number, *lengths = axis
         return f"axis {number} of {_together(places, '')}", lengths
+    if isinstance(cause, Shape) and cause.axes:
+        return _list(places), [cause.before, cause.after]
     if isinstance(cause, StaticValue) and cause.after != REDACTED:
         return f"static argument {_list(places)}", [cause.before, cause.after]
     return _sentence(cause, places), []

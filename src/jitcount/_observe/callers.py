@@ -191,10 +191,15 @@ def kind_of(value: Any) -> str:
         return kind
     if is_a(value, *ARRAYS, float, complex):
         return ARRAY
-    leaves = jax.tree.leaves(value)
+    leaves = jax.tree.leaves(value, is_leaf=_is_iterator)
     if all(is_a(leaf, *ARRAYS, float, complex) for leaf in leaves) and value is not None:
         return TREE
     return STATIC if _is_hashable(value) else OTHER
+
+
+def _is_iterator(value: Any) -> bool:
+    """Whether a value is an iterator: a leaf to JAX, which warns unless it is told so."""
+    return hasattr(type(value), "__next__")
 
 
 def kind_of_class(each: type) -> str:

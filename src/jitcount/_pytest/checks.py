@@ -193,7 +193,7 @@ def _reasons(beyond: Sequence[Compile], for_first_calls: str) -> Iterator[Note]:
 def _why_all(group: Sequence[Compile]) -> list[str]:
     if all(map(is_first, group)) and len({compiled.function for compiled in group}) > 1:
         return ["first call of each"]
-    found = sentences_of_many([compiled.causes for compiled in group])
+    found = sentences_of_many([compiled.causes for compiled in group], coded=True)
     if len(found) <= _MOST_SENTENCES:
         return found
     return [*found[: _MOST_SENTENCES - 1], f"and {len(found) - _MOST_SENTENCES + 1} more"]
@@ -209,7 +209,9 @@ def fail_grown(item: pytest.Item, rule: str, what: str, programs: Sequence[Compi
 
 def _fail(item: pytest.Item, refused: Refused, below: Sequence[Part]) -> NoReturn:
     item.stash[REFUSED] = refused
-    pytest.fail(_rendered([Note(refused.what), *below]), pytrace=False)
+    # Its first line stands in pytest's summary, too, and is whole there.
+    first = Note(refused.what, is_whole=True)
+    pytest.fail(_rendered([first, *below]), pytrace=False)
 
 
 def _rendered(parts: Sequence[Part]) -> str:
@@ -251,7 +253,8 @@ def _why(beyond: Sequence[Compile]) -> str:
         return ""
     if len(again) == 1:
         return f": {in_a_line(again[0].causes)}"
-    return f": {'; '.join(sentences_of_many([compiled.causes for compiled in again]))}"
+    found = sentences_of_many([compiled.causes for compiled in again], coded=True)
+    return f": {'; '.join(found)}"
 
 
 def _by_function(compiles: Sequence[Compile]) -> list[list[Compile]]:

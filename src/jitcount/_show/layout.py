@@ -10,6 +10,7 @@ copied.
 from __future__ import annotations
 
 import io
+import itertools
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -67,8 +68,22 @@ class Page:
         if isinstance(part, Table):
             below = [self._spell(part.left_out)] if part.left_out else []
             return [*self._table(part), *below]
-        depth = 0 if isinstance(part, Heading) else part.depth
-        return [f"{_INDENT * depth}{self._painted(self._spell(part.text), part.tone)}"]
+        indent = "" if isinstance(part, Heading) else _INDENT * part.depth
+        text = self._spell(part.text)
+        is_whole = not isinstance(part, Heading) and part.is_whole
+        first, *others = [text] if is_whole else self._broken(text, len(indent))
+        return [
+            f"{indent}{self._painted(first, part.tone)}",
+            *(f"{indent}{_INDENT}{self._painted(line, part.tone)}" for line in others),
+        ]
+
+    def _broken(self, text: str, indent: int) -> list[str]:
+        """The lines of a text that is indented; those after the first are so by one step more."""
+        room = self._width - indent
+        if len(text) <= room and _columns_of(text) <= room:
+            return [text]
+        ends = [0, *_breaks(text, room, room - len(_INDENT)), len(text)]
+        return [text[begin:end].rstrip() for begin, end in itertools.pairwise(ends)]
 
     def _painted(self, text: str, tone: Tone) -> str:
         if not (self._colour and text and tone in _CODES):
@@ -255,13 +270,20 @@ def _between(cells: Sequence[_Text]) -> list[tuple[str, str]]:
     return [piece for cell in styled for piece in ((_GAP, ""), cell)][1:]
 
 
-def _breaks(text: str, room: int) -> Iterator[int]:
-    """Where new lines begin, at words; rich would break or cut the longest word."""
+def _breaks(text: str, room: int, room_below: int | None = None) -> Iterator[int]:
+    """Where new lines begin, at words; rich would break or cut the longest word.
+
+    Args:
+        text: what is broken.
+        room: how many columns a line may have.
+        room_below: how many those after the first may have, if not as many.
+    """
     taken = 0
     for word in re.finditer(r"\S+\s*", text):
         if taken and taken + _columns_of(word[0].rstrip()) > room:
             yield word.start()
             taken = 0
+            room = room if room_below is None else room_below
         taken += _columns_of(word[0])
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from jitcount._explain.clock import clock_seconds
+from jitcount._explain.clock import clock_of_phases, clock_seconds
 from jitcount._explain.fixes import Fix, fixes, worst
 from jitcount._explain.summary import is_first, sentences, sentences_of_many
 from jitcount._show.parts import (
@@ -72,7 +72,7 @@ def log_table(
     """
     if not compiles:
         return [Note("nothing was compiled")]
-    took = clock_seconds(c for c in compiles if not c.from_disk)
+    took = clock_seconds(compiles)
     found = fixes(compiles)
     listed = worst(found, took) if with_advice else []
     parts: list[Part] = [Heading(_headline(compiles, took, listed, duration))]
@@ -103,10 +103,11 @@ def _headline(
 
 
 def _phases(compiles: Sequence[Compile]) -> Note:
-    """The seconds of each phase; those of threads that compile at the same time are all in it."""
+    """The seconds of each phase on the clock: together they are those of the headline."""
+    found = clock_of_phases(compiles)
     phases = ("trace", "trace_s"), ("lower", "lower_s"), ("XLA", "compile_s")
-    sums = (f"{name} {seconds(sum(getattr(c, key) for c in compiles))}" for name, key in phases)
-    return Note(f"in all: {', '.join(sums)}", tone=Tone.FAINT)
+    shown = ", ".join(f"{name} {seconds(found[key])}" for name, key in phases)
+    return Note(f"in all: {shown}", tone=Tone.FAINT)
 
 
 # --- What to fix ----------------------------------------------------------------------------------
@@ -206,8 +207,8 @@ def _row(group: Sequence[Compile], fix_of: Mapping[int, Fix]) -> Row:
     first = group[0]
     figures_of_row = Count(len(group)), Seconds(_seconds(group))
     names = Counter(compiled.function for compiled in group)
-    if first.eager and len(names) > 1:
-        fix = fix_of.get(id(first))
+    fix = fix_of.get(id(first)) if first.eager else None
+    if first.eager and (len(names) > 1 or (fix and fix.what)):
         operations = [name if n == 1 else f"{name} ×{n}" for name, n in names.most_common()]
         site = fix.call_site if fix else first.call_site
         what = fix.what if fix and fix.what else "operations"

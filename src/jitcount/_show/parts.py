@@ -53,6 +53,8 @@ class Note:
     text: str
     depth: int = 0
     tone: Tone = Tone.PLAIN
+    is_whole: bool = False
+    """Whether it is one line in a narrow terminal, too: a command to copy."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "text", escape_control_chars(self.text))

@@ -42,7 +42,7 @@ def targets_table(
         rows.append((target.name, chip.description, chip.smallest, installed))
     note = "With a size: tpu:v5e:8 (or 2x4), cuda:h100:8; without, as large as a program needs."
     table = Table(words("target", "chip", "smallest", "installed"), rows)
-    return [table, Note(note), *map(Note, commands)]
+    return [table, Note(note), *(Note(command, is_whole=True) for command in commands)]
 
 
 def target_tables(compiles: Sequence[Compile]) -> list[Part]:

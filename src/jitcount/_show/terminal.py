@@ -64,10 +64,9 @@ def render(
 ) -> str:
     """Text without trailing blanks and without a final line break.
 
-    A table has a blank line above and below, a heading one above; `dense` text has none. No line of
-    a table is longer than there are columns, unless it is a single word. A heading and a note are
-    one line each, however long: a terminal folds them itself, and they can be searched and copied
-    whole.
+    A table has a blank line above and below, a heading one above; `dense` text has none. No line is
+    longer than there are columns, unless it is a single word: a path or a name stays whole, and can
+    be clicked and copied.
 
     What the encoding of `stream` (stdout) lacks is written in ASCII.
 

@@ -187,12 +187,17 @@ def arguments_of(compiled: Compile) -> str:
 
 
 def name_of(compiled: Compile) -> str:
-    """The function of a compile, with "eager" or "disk" where it was so."""
-    marks = {"eager": compiled.eager, "disk": compiled.from_disk}
+    """The function of a compile, with "eager", "ahead of time" or "disk" where it was so."""
+    marks = {
+        "eager": compiled.eager,
+        "ahead of time": compiled.ahead_of_time,
+        "disk": compiled.from_disk,
+    }
     shown = ", ".join(mark for mark, is_so in marks.items() if is_so)
     return f"{compiled.function} ({shown})" if shown else compiled.function
 
 
 def tone_of_causes(compiled: Compile) -> Tone:
-    """The tone of a compile's causes: faint for a first call, avoidable for a recompile."""
-    return Tone.FAINT if is_first(compiled) else Tone.AVOIDABLE
+    """The tone of a compile's causes: faint where it is needed, avoidable for a recompile."""
+    is_needed = is_first(compiled) or compiled.ahead_of_time
+    return Tone.FAINT if is_needed else Tone.AVOIDABLE

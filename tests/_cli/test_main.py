@@ -39,7 +39,7 @@ def test_a_script_runs_as_ever_and_its_compiles_are_shown_beside(tmp_path: Path)
     assert counted.returncode == 1
     first, *_, last = counted.stderr.splitlines()
     assert first.startswith("jitcount: step(x f32[5]) at train.py:11 in main, ")
-    assert first.endswith(": axis 0 of x: 3 → 5")
+    assert first.endswith(": axis 0 of x: 3 → 5 [JC101]")
     assert "What to fix" in counted.stderr
     assert last == "jitcount: 2 compiles, and --max allows 1"
     cases = json.loads((tmp_path / "out.json").read_text())["cases"]

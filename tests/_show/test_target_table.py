@@ -7,7 +7,7 @@ from jitcount._explain.compile import Compile
 from jitcount._ledger.files import decode, encode
 from jitcount._observe.call_site import CallSite
 from jitcount._show import html
-from jitcount._show.parts import Note
+from jitcount._show.parts import Note, Table
 from jitcount._show.target_table import (
     distinct,
     target_tables,
@@ -62,11 +62,11 @@ def from_a_file(result: OnTarget) -> OnTarget:
 EXPECTED = """\
 On tpu:v5e: 1 compile in 250 ms, 1 not compiled
 
-function   signature    compile   memory   estimate   note
-─────────────────────────────────────────────────────────────────────────────
-step       float32[3]    250 ms   37 KiB      11 ns
-step       float32[3]    250 ms   37 KiB      11 ns   the same program
-huge       float32[3]                                 not compiled, see below
+function   arguments   compile   memory   estimate   note
+────────────────────────────────────────────────────────────────────────────
+step       f32[3]       250 ms   37 KiB      11 ns
+step       f32[3]       250 ms   37 KiB      11 ns   the same program
+huge       f32[3]                                    not compiled, see below
 
   huge at train.py:42 in main: RESOURCE_EXHAUSTED: Ran out of memory on HBM\
 """
@@ -160,14 +160,26 @@ def test_a_refusal_that_quotes_a_program_keeps_its_figures() -> None:
     assert refusal("many " * 70) == "many " * 31 + "many…"
 
 
+def test_of_many_programs_operations_outside_of_jit_are_summed_up() -> None:
+    eager = [replace(on("add", GOOD), eager=True)] * 20
+    table = target_tables([on("step", GOOD), *eager])[1]
+    assert isinstance(table, Table)
+    assert [row[0] for row in table.rows] == ["step"]
+    summed_up = "… and 20 operations outside of jit, 250 ms together, none larger than 37 KiB"
+    assert table.left_out == summed_up
+    few = target_tables([on("step", GOOD), *eager[1:]])[1]
+    assert isinstance(few, Table)
+    assert len(few.rows) == 20
+
+
 def test_without_estimates_there_is_no_column_for_them() -> None:
     plain = OnTarget(target="cuda:h100", compile_s=0.1, argument_bytes=12)
     assert render(target_tables([on("step", plain)]), 80) == (
         "On cuda:h100: 1 compile in 100 ms\n"
         "\n"
-        "function   signature    compile   memory   note\n"
-        "───────────────────────────────────────────────\n"
-        "step       float32[3]    100 ms     12 B"
+        "function   arguments   compile   memory   note\n"
+        "──────────────────────────────────────────────\n"
+        "step       f32[3]       100 ms     12 B"
     )
 
 

@@ -67,7 +67,7 @@ def test_what_is_deeper_is_indented() -> None:
 
 
 def test_notes_and_headings_are_broken_at_blanks_where_they_are_too_long() -> None:
-    parts = [
+    parts: list[Part] = [
         Heading("41 compiles took 5.53 of 7.7 s"),
         Note("1. train_step at a/path.py:42 in main: 4 recompiles", depth=1),
         Note("→ pad axis 0 of x, y to one length", depth=2),

@@ -11,7 +11,7 @@ from jitcount._explain.outside_jit import outside_jit
 from jitcount._explain.recompiles import recompiles
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from jitcount._explain.compile import Compile
 
@@ -27,26 +27,33 @@ _WORTH_KEEPING = 0.1
 _MOST = 8
 
 
-def fixes(compiles: Iterable[Compile]) -> list[Fix]:
-    """What to fix, by what each saves in seconds of the clock, most first.
+def fixes(
+    compiles: Iterable[Compile],
+    seconds_of: Callable[[Iterable[Compile]], float] = clock_seconds,
+) -> list[Fix]:
+    """What to fix, by what each saves, most first.
 
     Each saving is counted after those before it, so that they add up: what another thread compiles
     at the same time is saved only when both are.
+
+    Args:
+        compiles: all that was compiled.
+        seconds_of: how long some of it took, on the clock unless it is of several processes.
     """
     left = [compiled for compiled in compiles if not compiled.from_disk]
     found = sorted([*recompiles(left), *outside_jit(left)], key=lambda fix: -fix.seconds)
-    before, counted = clock_seconds(left), []
+    before, counted = seconds_of(left), []
     for fix in found:
         gone = set(map(id, fix.compiles))
         left = [compiled for compiled in left if id(compiled) not in gone]
-        after = clock_seconds(left)
+        after = seconds_of(left)
         counted.append(replace(fix, seconds=before - after))
         before = after
     return sorted(counted, key=lambda fix: -fix.seconds)
 
 
 def worst(found: Sequence[Fix], seconds: float) -> list[Fix]:
-    """The first of these fixes: what matters to a program that compiles for so many seconds."""
+    """The first of the fixes: those that matter where compiling takes so many seconds."""
     least = _WORTH_KEEPING * seconds
     wanted = [fix for fix in found if not fix.is_only_kept or fix.seconds >= least]
     matters = [_is_again_and_again(fix) or fix.seconds >= _WORTH * seconds for fix in wanted]

@@ -41,6 +41,11 @@ _CODES = {
 _END = "\x1b[0m"
 
 
+# Letters, signs, arrows and the lines of tables that take one column each; others may be wide, or
+# marks on letters.
+_NARROW = re.compile("[ -\u02ff\u2010-\u20cf\u2190-\u22ff\u2500-\u257f]*")
+
+
 class _Text(NamedTuple):
     """The text of a cell and its tone."""
 
@@ -233,7 +238,7 @@ class Page:
 
 
 def _columns_of(text: str) -> int:
-    if text.isascii():
+    if text.isascii() or _NARROW.fullmatch(text):
         return len(text)
     from rich.cells import cell_len  # noqa: PLC0415 (slow to load)
 

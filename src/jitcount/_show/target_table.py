@@ -19,7 +19,7 @@ from jitcount._show.parts import (
     long_words,
     words,
 )
-from jitcount._show.text import name_of, plural, seconds, signature_of, times
+from jitcount._show.text import arguments_of, name_of, plural, seconds, signature_of, size, times
 from jitcount._targets.result import refusal
 
 if TYPE_CHECKING:
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from jitcount._explain.compile import Compile
     from jitcount._targets.names import Target
     from jitcount._targets.result import OnTarget
+
+# Of more programs than these, operations outside of jit are summed up.
+_FEW = 20
 
 _NOT_COMPILED = "not compiled, see below"
 
@@ -117,20 +120,35 @@ def _are_repeated(results: Iterable[OnTarget]) -> list[bool]:
 
 
 def _table(found: Sequence[tuple[Compile, OnTarget]]) -> Table:
+    """A row for each program; of many, cheap operations outside of jit are summed up."""
     is_estimated = any(result.estimated_s is not None for _, result in found)
     names = ("compile", "memory", *(("estimate",) if is_estimated else ()))
     rows: list[Row] = []
+    summed_up = []
     repeated = _are_repeated(result for _, result in found)
     for (compiled, result), is_again in zip(found, repeated, strict=True):
+        if len(found) > _FEW and compiled.eager and not _note(result):
+            summed_up.append(result)
+            continue
         cells: list[Cell] = [Seconds(result.compile_s), Bytes(result.memory_bytes)]
         cells += [Seconds(result.estimated_s)] if is_estimated else []
         if result.error is not None:
             cells = [""] * len(names)
         is_same = is_again and result.error is None
         note = "; ".join(filter(None, ("the same program" if is_same else "", _note(result))))
-        rows.append((name_of(compiled), signature_of(compiled.signature), *cells, note))
-    columns = words("function") + long_words("signature") + figures(*names) + long_words("note")
-    return Table(columns, rows)
+        rows.append((name_of(compiled), arguments_of(compiled), *cells, note))
+    columns = words("function") + long_words("arguments") + figures(*names) + long_words("note")
+    return Table(columns, rows, _summed_up(summed_up))
+
+
+def _summed_up(results: Sequence[OnTarget]) -> str:
+    """A line about operations that have no row."""
+    if not results:
+        return ""
+    took = seconds(sum(result.compile_s for result in distinct(results)))
+    largest = max((result.memory_bytes or 0 for result in results), default=0)
+    of_size = f", none larger than {size(largest)}" if largest else ""
+    return f"… and {plural(len(results), 'operation')} outside of jit, {took} together{of_size}"
 
 
 def _note(result: OnTarget) -> str:

@@ -1,12 +1,16 @@
 """What a profile needs of JAX is where we look for it; a release that moves it fails here."""
 
+import contextlib
+import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import pytest
+from jaxlib import _profiler  # type: ignore[attr-defined]
 
 import jitcount
 from jitcount._jax import profiling
@@ -58,6 +62,72 @@ def test_a_trace_of_the_programs_own_goes_on(tmp_path: object) -> None:
         "a jax.profiler trace of the program's own was under way, which has the compiler's time"
     )
     jax.profiler.stop_trace()  # raises where its session is gone
+
+
+class GivesWay:
+    """Ends our session, as the profiler of a block does."""
+
+    def __init__(self) -> None:
+        self.ended: list[bytes] = []
+        self.session = profiling.watch(self)
+
+    @contextlib.contextmanager
+    def __call__(self) -> Iterator[None]:
+        self.ended.append(profiling.watched(self.session))
+        yield
+
+
+def test_ours_ends_before_a_trace_of_the_programs_own_begins(tmp_path: Path) -> None:
+    before = dict(vars(_profiler))
+    start_trace = jax.profiler.start_trace  # as a program may hold it
+    ours = GivesWay()
+    start_trace(str(tmp_path))
+    jax.jit(several).lower(jnp.ones(105)).compile()
+    jax.profiler.stop_trace()  # raises where there were two sessions at once
+    assert [type(ended) for ended in ours.ended] == [bytes]
+    assert dict(vars(_profiler)) == before
+    (written,) = tmp_path.rglob("*.xplane.pb")
+    names = {event.name for event in profiling.events_in(written.read_bytes())}
+    assert any(name.startswith(COMPILERS[0].known_by) for name in names)
+
+
+def test_ours_ends_before_a_server_of_the_programs_own_begins() -> None:
+    ours = GivesWay()
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    jax.profiler.start_server(port)
+    try:
+        assert len(ours.ended) == 1
+        with pytest.raises(profiling.NotWatchedError) as refused:
+            profiling.watch(contextlib.nullcontext)
+        assert str(refused.value) == (
+            "a jax.profiler server of the program's own is running, which may be asked for a trace "
+            "at any time: the compiler's time is not known"
+        )
+    finally:
+        jax.profiler.stop_server()
+    profiling.watched(GivesWay().session)
+
+
+def test_a_stand_in_of_the_programs_own_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    ours = GivesWay()
+    stand_in = object()
+    monkeypatch.setattr(_profiler, "ProfilerSession", stand_in)
+    profiling.watched(ours.session)
+    assert _profiler.ProfilerSession is stand_in
+    monkeypatch.setattr(_profiler, "ProfilerSession", ours.session.hooks["ProfilerSession"][0])
+
+
+def test_a_session_that_does_not_start_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(_options: object) -> None:
+        raise RuntimeError("no memory")
+
+    monkeypatch.setattr(_profiler, "ProfilerSession", full)
+    with pytest.raises(profiling.NotWatchedError) as refused:
+        GivesWay()
+    assert str(refused.value) == "the profiler did not start: no memory"
+    assert _profiler.ProfilerSession is full
 
 
 def test_a_session_prints_nothing_and_imports_no_tensorflow(

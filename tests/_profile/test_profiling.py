@@ -20,7 +20,7 @@ from jitcount._observe.call_site import CallSite, Sites
 from jitcount._profile.attribution import profile_of
 from jitcount._profile.draft import Draft
 from jitcount._profile.origin import Origin
-from jitcount._profile.profiler import AT_ONCE
+from jitcount._profile.profiler import AT_ONCE, CompileProfile, Profiler
 from jitcount._profile.result import Line
 from jitcount._registry import registry
 from tests.helpers import python
@@ -181,6 +181,57 @@ def test_a_trace_of_the_programs_own_goes_on_and_ours_says_so(tmp_path: Path) ->
     )
     assert sum(line.compile_s for line in found.lines if line.is_attributed) == 0
     assert any(tmp_path.rglob("*.xplane.pb"))
+
+
+def test_a_trace_that_begins_meanwhile_gets_all_and_ours_says_so(tmp_path: Path) -> None:
+    profiler = Profiler()
+    first, second = CompileProfile(profiler=profiler), CompileProfile(profiler=profiler)
+    profiler.begin_watching(first)
+    profiler.begin_watching(second)
+    with jax.profiler.trace(str(tmp_path)):  # raises at its end where there were two sessions
+        jax.jit(mixed).lower(ONES).compile()
+        assert profiler.end_watching(first) == b""
+    assert profiler.end_watching(second) == b""
+    assert [first.not_watched, second.not_watched] == [AT_ONCE, AT_ONCE]
+    third = CompileProfile(profiler=profiler)
+    profiler.begin_watching(third)
+    with jax.profiler.trace(str(tmp_path)):
+        pass
+    assert profiler.end_watching(third) == b""
+    assert third.not_watched == (
+        "a jax.profiler trace or server of the program's own began while it was compiled: the "
+        "compiler's time is not known"
+    )
+    assert profiled(mixed, ONES).profile.notes == ()  # type: ignore[union-attr]
+
+
+TRACES = """
+import jax, jax.numpy as jnp, jitcount, numpy as np, sys, threading
+
+def grown(n):
+    def slow(x):
+        for i in range(n):
+            x = jnp.sin(x @ x) + jnp.cos(x * i)
+        return x
+    return jax.jit(slow).lower(np.ones((32, 32), np.float32))
+
+lowered = [grown(n) for n in range(40, 44)]
+with jitcount.record(profile=True) as log:
+    work = threading.Thread(target=lambda: [each.compile() for each in lowered])
+    work.start()
+    traces = 0
+    while work.is_alive():
+        with jax.profiler.trace(sys.argv[1]):
+            pass
+        traces += 1
+print(traces > 1, [compiled.function for compiled in log.compiles])
+"""
+
+
+@pytest.mark.thorough
+def test_a_program_may_trace_again_and_again_while_a_thread_compiles(tmp_path: Path) -> None:
+    done = python("-c", TRACES, str(tmp_path))
+    assert (done.returncode, done.stdout) == (0, "True ['slow', 'slow', 'slow', 'slow']\n"), done
 
 
 def test_programs_compiled_at_once_say_that_they_are_not_told_apart() -> None:

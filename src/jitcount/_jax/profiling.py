@@ -5,13 +5,16 @@ executable that was made: they are in frames. Where a release renames one, that 
 missing, and the profile says so.
 
 `jax.profiler.start_trace` is public, but writes files into a folder; the session behind it returns
-bytes. A session of the program's own is left alone: of two sessions, the second finds out only at
-its end that it recorded nothing.
+bytes. A process has one session at a time, and the program's own comes first: of two sessions, the
+second finds out only at its end that it recorded nothing. So ours must have ended before one of the
+program's begins. JAX makes all of them by `jaxlib._profiler`, in whose place a function of ours is
+called while our session is open. Where a release makes them elsewhere, a test fails.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import re
 import struct
 import sys
@@ -19,6 +22,8 @@ import types
 import warnings
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import jax
+from jax._src import profiler as _jax_profiler
 from jax._src.interpreters import mlir as _mlir
 from jax.profiler import ProfileData
 from jaxlib.mlir import ir
@@ -28,8 +33,11 @@ from jitcount._jax.executables import serialised
 from jitcount._jax.frames import frame_near
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
     from types import FrameType
+
+    GiveWay = Callable[[], AbstractContextManager[None]]
 
 
 def lowered_jaxpr(frame: FrameType | None) -> Any:
@@ -85,21 +93,76 @@ class NotWatchedError(Exception):
     """Nothing is known of XLA's time; the text says why."""
 
 
-def watch() -> Any:
+class Session(NamedTuple):
+    """A session of ours that is open, and what stands in jaxlib's place until it has ended."""
+
+    open: Any
+    hooks: dict[str, tuple[Callable[..., Any], Callable[..., Any]]]
+    """By name, jaxlib's own function and ours."""
+
+
+def watch(give_way: GiveWay | None = None) -> Session:
     """Begin to record XLA's events; `watched` takes the session that this returns.
 
+    Args:
+        give_way: opens a block that ends our session and lets none begin. The program's own begins
+            in it, in the program's thread. None where there is no program: in a process of ours.
+
     Raises:
-        NotWatchedError: this release has no such profiler.
+        NotWatchedError: this release has no such profiler, or the program has a profiler's server.
     """
     try:
         from jaxlib import _profiler  # type: ignore[attr-defined] # noqa: PLC0415 (what is missing here must not fail an import)
     except ImportError as error:
         raise NotWatchedError("this release of JAX has no profiler that we know") from error
+    if give_way is not None and _has_server():
+        raise NotWatchedError(
+            "a jax.profiler server of the program's own is running, which may be asked for a trace "
+            "at any time: the compiler's time is not known"
+        )
     options = _profiler.ProfileOptions()
     options.host_tracer_level = 2
     options.python_tracer_level = 0
-    with _no_tensorflow():
-        return _profiler.ProfilerSession(options)
+    make = _profiler.ProfilerSession
+    hooks = {} if give_way is None else _hooks(_profiler, give_way)
+    for name, (_, ours) in hooks.items():
+        setattr(_profiler, name, ours)
+    try:
+        with _no_tensorflow():
+            return Session(make(options), hooks)
+    except Exception as error:
+        _remove(hooks)
+        raise NotWatchedError(f"the profiler did not start: {error}") from error
+
+
+def _has_server() -> bool:
+    """Whether the program has called `jax.profiler.start_server`: it makes sessions unseen."""
+    return getattr(_jax_profiler, "_profiler_server", None) is not None
+
+
+def _hooks(
+    module: Any, give_way: GiveWay
+) -> dict[str, tuple[Callable[..., Any], Callable[..., Any]]]:
+    """What the program begins a session with, or a server, and what does so after `give_way`."""
+
+    def after_ours(own: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(own, updated=())
+        def begin(*arguments: Any, **named: Any) -> Any:
+            with give_way():
+                return own(*arguments, **named)
+
+        return begin
+
+    found = {name: getattr(module, name, None) for name in ("ProfilerSession", "start_server")}
+    return {name: (own, after_ours(own)) for name, own in found.items() if own is not None}
+
+
+def _remove(hooks: dict[str, tuple[Callable[..., Any], Callable[..., Any]]]) -> None:
+    from jaxlib import _profiler  # type: ignore[attr-defined] # noqa: PLC0415 (as above)
+
+    for name, (own, ours) in hooks.items():
+        if getattr(_profiler, name, None) is ours:  # and not the program's own stand-in
+            setattr(_profiler, name, own)
 
 
 # The module that is imported, and the packages that it is in: each is looked up.
@@ -116,8 +179,12 @@ def _no_tensorflow() -> Iterator[None]:
     """Keep profiler sessions from importing TensorFlow, for a block.
 
     Up to 0.9 they do so to turn on TensorFlow's traces, which takes seconds, or complain on stderr
-    that there is none. They find empty modules in its place.
+    that there is none. They find empty modules in its place; so would another thread of the
+    program's that imports it at that moment, and later releases need none of this.
     """
+    if jax.__version_info__ >= (0, 10):
+        yield
+        return
     missing = [name for name in _TRACES_OF_TENSORFLOW if name not in sys.modules]
     stand_ins = {name: types.ModuleType(name) for name in missing}
     sys.modules.update(stand_ins)
@@ -129,7 +196,7 @@ def _no_tensorflow() -> Iterator[None]:
                 del sys.modules[name]
 
 
-def watched(session: Any) -> bytes:
+def watched(session: Session) -> bytes:
     """End a session, and return what it recorded, which `events_in` reads.
 
     Raises:
@@ -137,11 +204,13 @@ def watched(session: Any) -> bytes:
     """
     try:
         with _no_tensorflow():
-            return bytes(session.stop())
+            return bytes(session.open.stop())
     except Exception as error:
         raise NotWatchedError(
             "a jax.profiler trace of the program's own was under way, which has the compiler's time"
         ) from error
+    finally:
+        _remove(session.hooks)
 
 
 def events_in(data: bytes) -> list[Event]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 from collections import Counter
@@ -23,7 +24,7 @@ from jitcount._profile.origin import origin_of
 from jitcount._profile.sampling import Sampler
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from types import FrameType
 
     from jitcount._hlo.mlir import Operation
@@ -33,6 +34,10 @@ if TYPE_CHECKING:
 
 _logger = logging.getLogger("jitcount")
 
+GAVE_WAY = (
+    "a jax.profiler trace or server of the program's own began while it was compiled: the "
+    "compiler's time is not known"
+)
 AT_ONCE = "another program was compiled at the same time: the compiler's time is not told apart"
 
 
@@ -51,7 +56,7 @@ class CompileProfile(Draft):
     is_watched: bool = False
     """Whether this profile had begun when XLA did, even if XLA could not be watched."""
 
-    session: Any = None
+    session: _jax.Session | None = None
     """JAX's profiler session that watches XLA, until XLA has ended."""
 
     not_watched: str = ""
@@ -148,7 +153,7 @@ class Profiler:
                     each.not_watched = each.not_watched or AT_ONCE
             else:
                 try:
-                    profile.session = _jax.watch()
+                    profile.session = _jax.watch(self._giving_way)
                 except _jax.NotWatchedError as error:
                     profile.not_watched = str(error)
             self._in_flight.append(profile)
@@ -159,6 +164,16 @@ class Profiler:
             if profile in self._in_flight:
                 self._in_flight.remove(profile)
             return _end_session(profile)
+
+    @contextlib.contextmanager
+    def _giving_way(self) -> Iterator[None]:
+        """End our session and begin none, while one of the program's own begins in this thread."""
+        with self._changing:
+            for each in self._in_flight:
+                if each.session is not None:
+                    _end_session(each)
+                    each.not_watched = each.not_watched or GAVE_WAY
+            yield
 
     def stop(self) -> None:
         """No profile is wanted any more: end the sessions of compiles that are in flight."""

@@ -1,14 +1,17 @@
 """The command in real processes: a program runs as ever, and is counted beside."""
 
 import json
+import os
 import re
 import shlex
+import stat
 import sys
 from pathlib import Path
 
 import pytest
 
 from jitcount._cli.main import main
+from jitcount._ledger.ledger import read_ledger
 from jitcount._targets.names import TARGETS
 from tests.expected import expect
 from tests.helpers import WITH_FAKE_COMPILER, jitcount, python
@@ -301,6 +304,48 @@ def test_a_script_without_jax_is_left_without_it(tmp_path: Path) -> None:
     (tmp_path / "plain.py").write_text("import sys\nprint('jax' in sys.modules)\n")
     done = jitcount("run", "plain.py", cwd=tmp_path)
     assert (done.stdout, done.stderr) == ("False\n", "nothing was compiled\n")
+
+
+# Prints at the end whether JAX was imported for the files.
+PLAIN = """
+import sys
+from jitcount._cli.main import main
+print(main(["run", *sys.argv[1:]]), "jax" in sys.modules)
+"""
+
+
+def test_no_file_imports_jax_for_a_script_that_never_did(tmp_path: Path) -> None:
+    (tmp_path / "plain.py").write_text("print('done')\n")
+    options = ("--ledger", "out/run.json", "--profile-trace", "trace.json")
+    done = python("-c", PLAIN, *options, "plain.py", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "done\n0 False\n")
+    expect(
+        done.stderr,
+        "nothing was compiled\n"
+        "jitcount: all of it is in out/run.json: jitcount compare OTHER out/run.json says what "
+        "differs from another run's\n"
+        "jitcount: the folder out was not there: it was made for run.json\n",
+    )
+    (name, entry), *others = read_ledger(tmp_path / "out" / "run.json").cases.items()
+    assert (name, entry.compiles, others) == ("plain.py", (), [])
+    assert json.loads((tmp_path / "trace.json").read_text())["traceEvents"] == []
+
+
+def test_no_backend_is_started_for_a_ledger(tmp_path: Path) -> None:
+    (tmp_path / "plain.py").write_text("import jax")
+    ask = "\nfrom jax._src import xla_bridge\nprint(xla_bridge.backends_are_initialized())"
+    done = python("-c", PLAIN + ask, "--ledger", "run.json", "plain.py", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "0 True\nFalse\n")
+    assert read_ledger(tmp_path / "run.json").environment.platform == ""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes are of POSIX")
+def test_all_files_of_a_run_are_its_owners_alone(tmp_path: Path) -> None:
+    (tmp_path / "plain.py").write_text("")
+    options = ("--ledger", "run.json", "--profile-trace", "trace.json")
+    jitcount("run", *options, "plain.py", cwd=tmp_path)
+    modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in tmp_path.glob("*.json")}
+    assert modes == {"run.json": 0o600, "trace.json": 0o600}
 
 
 TRAINER = """

@@ -6,7 +6,8 @@ import msgspec
 import pytest
 
 import jitcount
-from jitcount._ledger.environment import environment
+from jitcount._jax import backends
+from jitcount._ledger.environment import environment, environment_so_far
 
 
 def test_describes_the_backend_at_hand() -> None:
@@ -18,6 +19,17 @@ def test_describes_the_backend_at_hand() -> None:
     assert found.jaxlib.split(".")[:2] == found.jax.split(".")[:2]
     assert found.python == platform.python_version()
     assert found.jitcount == jitcount.__version__
+
+
+def test_without_a_backend_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert environment_so_far() == environment()
+    monkeypatch.setattr(backends, "has_started", lambda: False)
+    found = environment_so_far()
+    assert (found.platform, found.device_count, found.jax) == ("", 0, jax.__version__)
+    found = msgspec.structs.replace(
+        found, jax="0.10.2", jaxlib="", plugins={}, python="3.11.7", system="Linux x86_64"
+    )
+    assert str(found) == "no backend: jax 0.10.2, Python 3.11.7, Linux x86_64"
 
 
 def test_needs_nothing_of_what_a_program_may_take_away(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,6 +16,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar
 
 import jitcount
+from jitcount._cli.streams import UsageError, show
 from jitcount._text import did_you_mean, encode_safely, encoding_of, escape_control_chars
 
 if TYPE_CHECKING:
@@ -30,10 +31,6 @@ VERBS = {
     "compare": "compare ledgers: results, within what floating point promises, and compiles",
     "targets": "list the TPUs and GPUs that can be compiled for without having them",
 }
-
-
-class UsageError(Exception):
-    """What the user asked for cannot be done; the text is shown in one line, and the exit is 2."""
 
 
 class Command(NamedTuple):
@@ -54,6 +51,13 @@ class Command(NamedTuple):
 
 class _Parser(argparse.ArgumentParser):
     """Refuses in one line, whatever the words that it names hold."""
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        """Write a help or a version as all that is asked for; argparse would ignore a full disk."""
+        if message and file is not None and file is sys.stdout:
+            show(message.removesuffix("\n"))
+        else:
+            super()._print_message(message, file)
 
     def error(self, message: str) -> NoReturn:
         ignored = re.fullmatch(r"argument (\S+): ignored explicit argument '(.*)'", message)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jitcount._cli.arguments import UsageError, end_help, typed
+from jitcount._cli.arguments import end_help, typed
+from jitcount._cli.streams import UsageError, remark, show
 
 if TYPE_CHECKING:
     import argparse
@@ -55,7 +55,7 @@ def main(options: Options) -> int:
     try:
         found = compare(*options.ledgers)
     except LedgerError as error:
-        print(error, file=sys.stderr)  # noqa: T201
+        remark(str(error))
         return 2
     if options.json:
         text = json.dumps(found.to_dict(), indent=2)  # in ASCII, which every stream takes
@@ -63,5 +63,5 @@ def main(options: Options) -> int:
         text = encode_safely(markdown.render(comparison_tables(found)))
     else:
         text = terminal.render(comparison_tables(found), colour=terminal.has_colour())
-    print(text)  # noqa: T201
+    show(text)
     return 1 if found.differences else 0

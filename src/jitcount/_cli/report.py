@@ -12,12 +12,11 @@ import sys
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from jitcount._cli.run_files import write_files
 from jitcount._explain.causes import Kind
 from jitcount._explain.explain import to_compile
 from jitcount._explain.summary import with_codes
-from jitcount._ledger.files import LedgerError, write_whole
 from jitcount._miscompiles.known import has_recognisable
-from jitcount._observe.call_site import shown_path
 from jitcount._record.log import CompileLog
 from jitcount._record.record import record
 from jitcount._registry import registry
@@ -29,7 +28,6 @@ from jitcount._text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
     from jitcount._cli.program import Ending
     from jitcount._cli.run import Options
@@ -95,11 +93,11 @@ class RunReport:
 
     def before_exit_handlers(self) -> None:
         """Read what JAX's exit handler takes down, and keep the compilers of targets running."""
-        if self._options.ledger and self._log.compiles:  # else there may be no backend to read
-            from jitcount._ledger.environment import environment
+        if self._options.ledger:
+            from jitcount._ledger.environment import environment_so_far
 
             with contextlib.suppress(Exception):
-                self._where = environment()
+                self._where = environment_so_far()
         if (compilers := _target_compilers()) is not None:
             atexit.unregister(compilers.close_compilers)  # what a handler compiles goes to them too
 
@@ -166,18 +164,9 @@ class RunReport:
         The files come first: whatever becomes of what is shown, or of one of them, they are there.
         """
         compiles = self._compiles()
-        problems: list[str] = []
-        written: list[Path] = []
-        for path, save in (
-            (self._options.ledger, self._save_ledger),
-            (self._options.profile_trace, self._save_trace),
-        ):
-            try:
-                if path is not None:
-                    save(path, compiles)
-                    written.append(path)
-            except LedgerError as error:
-                problems.append(str(error))
+        span = self._log.started_at, self._log.ended_at
+        files = write_files(self._options, compiles, self._where, span)
+        problems = files.problems
         try:
             options, steps = self._options, self._next_steps(compiles)
             text = log_text(self._log, self._stderr, whole=options.all, next_steps=steps)
@@ -186,10 +175,8 @@ class RunReport:
                 self._stderr.write(f"\n{self._stderr.rendered(parts)}")
         except Exception as error:  # noqa: BLE001 (what was not saved, and the limit, are shown)
             problems.append(f"could not tell: {one_line(error)}")
-        if (ledger := self._options.ledger) in written:
-            shown = shown_path(str(ledger))
-            what = f"jitcount compare OTHER {shown} says what differs from another run's"
-            self._stderr.write(f"jitcount: all of it is in {shown}: {what}")
+        for line in files.lines:
+            self._stderr.write(f"jitcount: {line}")
         for problem in problems:
             self._stderr.write(f"jitcount: {problem}")
         made, limit = self._log.count(), self._options.max
@@ -230,29 +217,6 @@ class RunReport:
         from jitcount._what_if import with_scans
 
         return with_scans(self._log.compiles, self._scans)
-
-    def _save_ledger(self, path: Path, compiles: Sequence[Compile]) -> None:
-        from jitcount._ledger.environment import environment
-        from jitcount._ledger.ledger import CaseEntry, Ledger, write_ledger
-
-        cases = {self._options.program[0]: CaseEntry(compiles=tuple(compiles))}
-        try:
-            ledger = Ledger(
-                environment=self._where or environment(),
-                started_at=self._log.started_at,
-                ended_at=self._log.ended_at,
-                cases=cases,
-            )
-            write_ledger(path, ledger)
-        except LedgerError:
-            raise
-        except Exception as error:  # noqa: BLE001 (JAX is half imported, or no backend starts)
-            raise LedgerError(f"{path}: cannot be written: {one_line(error)}") from None
-
-    def _save_trace(self, path: Path, compiles: Sequence[Compile]) -> None:
-        from jitcount._show.chrome_trace import chrome_trace
-
-        write_whole(path, chrome_trace(compiles).encode())
 
     def _tables(self, compiles: Sequence[Compile]) -> Iterator[Sequence[Part]]:
         """What options show below the table of compiles."""

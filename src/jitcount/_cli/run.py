@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING
 
 from jitcount._after_jax import after_import_of_jax
 from jitcount._cli import program
-from jitcount._cli.arguments import UsageError, add_targets, count, end_help, typed
+from jitcount._cli.arguments import add_targets, count, end_help, typed
+from jitcount._cli.streams import UsageError
 from jitcount._ledger import files
 from jitcount._ledger.files import LedgerError, require_replaceable
 from jitcount._show.stderr import StderrWriter
@@ -223,11 +224,18 @@ class _Run:
         if self._problem:
             self._stderr.write(f"jitcount: {self._problem}")
             return 2
-        if self._report is None and not self._options.ledger:  # a script without JAX needs none
-            self._stderr.write("nothing was compiled")
-            return 0
         try:
-            return (self._report or self._new_report()).finish()
+            return self._finish_without_jax() if self._report is None else self._report.finish()
         except Exception as error:  # noqa: BLE001 (the program's exit code must not be lost)
             self._stderr.write(f"jitcount: could not tell: {one_line(error)}")
             return 2
+
+    def _finish_without_jax(self) -> int:
+        """Report that there was nothing to record; JAX is not imported for that."""
+        from jitcount._cli.run_files import write_files
+
+        files = write_files(self._options, (), None, (self._started_at, time.time()))
+        self._stderr.write("nothing was compiled")
+        for line in (*files.lines, *files.problems):
+            self._stderr.write(f"jitcount: {line}")
+        return 2 if files.problems else 0

@@ -9,10 +9,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jitcount._cli.arguments import UsageError, add_targets, count, end_help, typed
+from jitcount._cli.arguments import add_targets, count, end_help, typed
+from jitcount._cli.streams import UsageError, remark, show
 
 if TYPE_CHECKING:
     import argparse
+
+    from jitcount._ledger.ledger import Ledger
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,14 +75,12 @@ def main(options: Options) -> int:
     from jitcount._ledger import ledger
     from jitcount._ledger.environment import environment
     from jitcount._ledger.files import LedgerError, require_replaceable
-    from jitcount._ledger.findings import findings
     from jitcount._record.record import record
     from jitcount._show.parts import Note
     from jitcount._show.progress import progress
-    from jitcount._show.suite_table import suite_table, warnings
-    from jitcount._show.terminal import has_colour, render
+    from jitcount._show.terminal import render
     from jitcount._suite.processes import join_the_others, run_in_processes
-    from jitcount._suite.running import chosen, known_here, run_suite
+    from jitcount._suite.running import chosen, run_suite
     from jitcount._targets.host import prefer_cpu
     from jitcount._text import did_you_mean
 
@@ -102,7 +103,7 @@ def main(options: Options) -> int:
     except (LedgerError, ValueError, ImportError, RuntimeError) as error:
         # ValueError, ImportError: a target; RuntimeError: a backend that does not start
         raise UsageError(" ".join(str(error).split())) from None
-    print(render([Note(str(where))], stream=sys.stderr), file=sys.stderr)  # noqa: T201
+    remark(render([Note(str(where))], stream=sys.stderr))
     begin = time.perf_counter()
     with progress("suite", len(cases)) as step:
         found = run_suite(
@@ -112,13 +113,32 @@ def main(options: Options) -> int:
             as_if=options.as_if,
             after=lambda case, _: step(case.id),
         )
+    return _finish(options.ledger if is_first else None, found, time.perf_counter() - begin)
+
+
+def _finish(path: Path | None, found: Ledger, seconds: float) -> int:
+    """Write the ledger, then show the table: whatever becomes of that, the ledger is there."""
+    from jitcount._ledger.files import LedgerError, made_folder
+    from jitcount._ledger.findings import findings
+    from jitcount._ledger.ledger import write_ledger
+    from jitcount._show.suite_table import suite_table, warnings
+    from jitcount._show.terminal import has_colour, render
+    from jitcount._suite.running import known_here
+
+    problems = []
+    try:
+        if path and write_ledger(path, found):
+            remark(f"jitcount: {made_folder(path)}")
+    except LedgerError as error:
+        problems.append(str(error))
     wrong = {case: lines for case, entry in found.cases.items() if (lines := findings(entry))}
-    table = suite_table(found, wrong, time.perf_counter() - begin)
-    table += warnings(found, known_here(options.as_if))
-    print(render(table, colour=has_colour()))  # noqa: T201
-    if options.ledger and is_first:
-        try:
-            ledger.write_ledger(options.ledger, found)
-        except LedgerError as error:
-            raise UsageError(str(error)) from None
+    table = suite_table(found, wrong, seconds) + warnings(
+        found, known_here(found.environment.as_if)
+    )
+    try:
+        show(render(table, colour=has_colour()))
+    except UsageError as error:
+        problems.append(str(error))
+    if problems:
+        raise UsageError("; ".join(problems))
     return 1 if wrong else 0

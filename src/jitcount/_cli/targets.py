@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jitcount._cli.arguments import end_help
+from jitcount._cli.streams import show
 
 if TYPE_CHECKING:
     import argparse
@@ -30,5 +31,5 @@ def main(_options: None) -> int:
     missing = dict.fromkeys(target.platform for target, installed in rows if not installed)
     plugins = (PLUGINS[platform] for platform in missing)
     commands = [f"To install {plugin.compiler}: {plugin.command}" for plugin in plugins]
-    print(render(targets_table(rows, commands), colour=has_colour()))  # noqa: T201
+    show(render(targets_table(rows, commands), colour=has_colour()))
     return 0

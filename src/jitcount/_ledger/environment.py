@@ -6,10 +6,12 @@ import importlib.metadata
 import os
 import platform
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 import jitcount
+from jitcount._after_jax import jax_is_imported
 from jitcount._emulate.active_target import active_target
 
 # The distributions that bring a compiler and a runtime for an accelerator.
@@ -36,6 +38,8 @@ class Environment(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     """The version that wrote this down."""
 
     platform: str
+    """What JAX computed on: cpu, gpu, tpu; empty where it had not started any backend."""
+
     device_kind: str
     device_count: int
     process_count: int
@@ -73,7 +77,10 @@ class Environment(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
         if not self.has_jit:
             devices += ", without jit"
         versions = {"jax": self.jax, "jaxlib": self.jaxlib, **self.plugins, "Python": self.python}
-        shown = ", ".join(f"{name} {version}" for name, version in versions.items())
+        installed = {name: version for name, version in versions.items() if version}
+        shown = ", ".join(f"{name} {version}" for name, version in installed.items())
+        if not self.platform:
+            return f"no backend: {shown}, {self.system}"
         platform = f"{self.platform} as if {self.as_if}" if self.as_if else self.platform
         return f"{platform} ({devices}): {shown}, {self.system}"
 
@@ -83,20 +90,42 @@ def environment() -> Environment:
     import jax  # noqa: PLC0415 (what only reads a ledger must not wait for it)
 
     devices = jax.devices()
-    return Environment(
-        jitcount=jitcount.__version__,
+    return _environment(
         platform=devices[0].platform,
         device_kind=devices[0].device_kind,
         device_count=len(devices),
         process_count=jax.process_count(),
         jax=jax.__version__,
         jaxlib=jax.lib.__version__,  # type: ignore[attr-defined] # documented, not exported
+        config={name: str(jax.config.values[name]) for name in _CONFIG},
+    )
+
+
+def environment_so_far() -> Environment:
+    """Describe the backend that a program has used, if any: this neither imports JAX nor starts it.
+
+    A program that never did either must not wait for it at its end, nor take hold of a device.
+    """
+    if jax_is_imported():
+        from jitcount._jax.backends import has_started  # noqa: PLC0415 (it needs JAX)
+
+        if has_started():
+            return environment()
+    versions = {name: _version(name) or "" for name in ("jax", "jaxlib")}
+    return _environment(
+        platform="", device_kind="", device_count=0, process_count=1, config={}, **versions
+    )
+
+
+def _environment(**of_jax: Any) -> Environment:
+    return Environment(
+        **of_jax,
+        jitcount=jitcount.__version__,
         plugins={name: version for name in _PLUGINS if (version := _version(name))},
         python=platform.python_version(),
         system=f"{platform.system()} {platform.machine()}",
         cpu=_cpu(),
         xla_flags=os.environ.get("XLA_FLAGS", ""),
-        config={name: str(jax.config.values[name]) for name in _CONFIG},
         as_if=active_target(),
     )
 

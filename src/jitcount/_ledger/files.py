@@ -14,6 +14,7 @@ import secrets
 import stat
 import sys
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
@@ -23,7 +24,6 @@ from jitcount._text import encode_safely, encoding_of, escape_control_chars, one
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 T = TypeVar("T")
 
@@ -155,7 +155,7 @@ def _refusing(path: Path, done: str) -> Iterator[None]:
 # --- Writing --------------------------------------------------------------------------------------
 
 
-def write_whole(path: Path, content: bytes, *, is_private: bool = False) -> None:
+def write_whole(path: Path, content: bytes, *, is_private: bool = False) -> bool:
     """Write a file in one step: readers find the old one or the new one, whatever happens.
 
     A link stays, and the file that it leads to is written. A file that exists keeps its mode and,
@@ -166,13 +166,26 @@ def write_whole(path: Path, content: bytes, *, is_private: bool = False) -> None
         content: all that the file will hold.
         is_private: a new file can be read by its owner alone; else the umask decides.
 
+    Returns:
+        Whether its folder was made for it, which `made_folder` says in words.
+
     Raises:
         LedgerError: it cannot be written.
     """
     with _refusing(path, "written"):
         target = target_of(path)
+        is_new = not target.parent.exists()
         target.parent.mkdir(parents=True, exist_ok=True)
         _replace(target, content, 0o600 if is_private else 0o666)
+    return is_new
+
+
+def made_folder(path: Path) -> str:
+    """Say that a file's folder was made for it: a typing error would have passed unnoticed."""
+    folder = target_of(path).parent
+    with contextlib.suppress(OSError, ValueError):  # it is elsewhere
+        folder = folder.relative_to(Path.cwd())
+    return escape_control_chars(f"the folder {folder} was not there: it was made for {path.name}")
 
 
 def require_replaceable(path: Path, kind: str) -> None:

@@ -133,12 +133,13 @@ def read_ledger(path: Path) -> Ledger:
     return read_whole(path, Ledger, kind=KIND, schema=SCHEMA)
 
 
-def write_ledger(path: Path, ledger: Ledger) -> None:
+def write_ledger(path: Path, ledger: Ledger) -> bool:
     """Write the ledger of a run, whole or not at all, and over nothing but a ledger.
 
-    A new file can be read by its owner alone: it holds texts of static arguments.
+    A new file can be read by its owner alone: it holds texts of static arguments. Returns whether
+    its folder was made for it.
     """
     require_replaceable(path, KIND)
     ordered = msgspec.structs.replace(ledger, cases=dict(sorted(ledger.cases.items())))
     text = msgspec.json.format(encode(ordered), indent=1)
-    write_whole(path, text + b"\n", is_private=True)
+    return write_whole(path, text + b"\n", is_private=True)

@@ -15,7 +15,7 @@ import pytest
 from jitcount._after_jax import jax_is_imported
 from jitcount._explain.compile import Compile
 from jitcount._ledger import files
-from jitcount._ledger.environment import Environment, environment
+from jitcount._ledger.environment import Environment, environment_so_far
 from jitcount._ledger.files import LedgerError, decode, encode, require_replaceable
 from jitcount._pytest.budget import Measured, RunBudget, budget_name
 from jitcount._pytest.counting import compiles_of, log_of
@@ -143,7 +143,7 @@ class Run:
         """
         if self._is_worker:
             if self._ledger and jax_is_imported():
-                sent = encode(environment()).decode()
+                sent = encode(environment_so_far()).decode()
                 self._config.workeroutput["jitcount_environment"] = sent  # type: ignore[attr-defined]
             return
         if not self._passed:
@@ -164,13 +164,13 @@ class Run:
     def pytest_testnodedown(self, node: Any) -> None:
         """Take what a worker of pytest-xdist has sent: JAX is as its tests have set it up."""
         sent = getattr(node, "workeroutput", {}).get("jitcount_environment")
-        if sent and self._where is None:
+        if sent and (self._where is None or not self._where.platform):
             self._where = decode(sent.encode(), Environment)
 
     def _write_ledger(self, path: Path) -> None:
         from jitcount._ledger.ledger import CaseEntry, Ledger, write_ledger  # noqa: PLC0415
 
-        where = self._where or environment()
+        where = self._where or environment_so_far()
         outside = {} if self._outside is None else self._outside.compiles
         every = {**self._found, **outside}
         cases = {entry: CaseEntry(compiles=found) for entry, found in every.items()}

@@ -137,12 +137,12 @@ class CompileLog:
             jitcount.LedgerError: it cannot be written, or another kind of file is at that path.
         """
         # A room on the right: people save what they have in hand.
-        from jitcount._ledger.environment import environment  # noqa: PLC0415
+        from jitcount._ledger.environment import environment_so_far  # noqa: PLC0415
         from jitcount._ledger.ledger import CaseEntry, Ledger, write_ledger  # noqa: PLC0415
 
         cases = {"log": CaseEntry(compiles=tuple(self.compiles))}
         ledger = Ledger(
-            environment=environment(),
+            environment=environment_so_far(),
             started_at=self.started_at,
             ended_at=self.ended_at,
             cases=cases,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import sys
+import time
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
@@ -158,17 +159,22 @@ class RunReport:
         except Exception as error:  # noqa: BLE001 (whatever it is)
             self._stderr.write(f"jitcount: --what-if=calls could not try: {one_line(error)}")
 
-    def finish(self) -> int:
+    def finish(self, *, signal: str = "") -> int:
         """Save and show what was recorded, and hold it to the limit; returns the exit code.
 
         The files come first: whatever becomes of what is shown, or of one of them, they are there.
+
+        Args:
+            signal: the name of the one that is about to end the program, while it goes on.
         """
         compiles = self._compiles()
-        span = self._log.started_at, self._log.ended_at
+        span = self._log.started_at, self._log.ended_at or time.time()
         files = write_files(self._options, compiles, self._where, span)
         problems = files.problems
         try:
             options, steps = self._options, self._next_steps(compiles)
+            if signal:
+                self._stderr.write(f"jitcount: {signal} ends the program; this is what it compiled")
             text = log_text(self._log, self._stderr, whole=options.all, next_steps=steps)
             self._stderr.write(text)
             for parts in self._tables(compiles):

@@ -10,11 +10,13 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import threading
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from jitcount import _signals
 from jitcount._after_jax import after_import_of_jax
 from jitcount._cli import program
 from jitcount._cli.arguments import add_targets, count, end_help, typed
@@ -176,6 +178,8 @@ class _Run:
         self._problem = ""
         self._process = os.getpid()
         self._started_at = 0.0
+        self._finishing = threading.Lock()
+        self._has_finished = False
         self._program: Program | None = None
         if options.what_if_calls:  # before the program changes what it was started with
             from jitcount._try_calls.processes import Program
@@ -201,7 +205,10 @@ class _Run:
                     self._report.try_calls(self._program, ending)
         except KeyboardInterrupt:  # while compilers of targets were waited for
             ending = replace(ending, is_interrupt=True)
-        code = self._finish()
+        with self._finishing:
+            code = 0 if self._has_finished else self._finish()
+            self._has_finished = True
+        _signals.forget(self._end_by_signal)  # where a signal has come, the process ends in here
         # A code of ours, where the program's own says that all is well.
         return replace(ending, code=code) if code and ending.is_good else ending
 
@@ -209,10 +216,18 @@ class _Run:
         try:
             self._report = self._new_report()
             self._report.begin()
+            _signals.before_end_by_signal(self._end_by_signal)
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # noqa: BLE001 (the program's own import must not fail)
             self._problem = f"could not count: {one_line(error)}"
+
+    def _end_by_signal(self, name: str) -> None:
+        """Report what was recorded so far; called in another thread, while the program goes on."""
+        with self._finishing:
+            if self._report is not None and not self._has_finished:
+                self._has_finished = True
+                self._report.finish(signal=name)
 
     def _new_report(self) -> RunReport:
         from jitcount._cli.report import RunReport  # it needs JAX

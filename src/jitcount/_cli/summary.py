@@ -3,7 +3,7 @@
 A child that `multiprocessing` forks ends without Python's exit handlers (before Python 3.13), or
 without those that it has from its parent (since). It runs the finalizers of `multiprocessing`, so
 the summary is one of these too. A child that is killed, like those of a pool that is not closed,
-shows nothing.
+shows nothing. The process that the user started shows its table at SIGTERM and SIGHUP, too.
 """
 
 from __future__ import annotations
@@ -12,8 +12,10 @@ import atexit
 import contextlib
 import os
 import sys
+import threading
 from typing import TYPE_CHECKING
 
+from jitcount import _signals
 from jitcount._cli.report import log_text
 from jitcount._record.log import CompileLog
 from jitcount._registry import registry
@@ -35,9 +37,12 @@ class Summary:
         self._log = CompileLog()
         self._first_process = os.getpid()
         self._has_shown = False
+        self._showing = threading.Lock()
         self._listening = registry.listening(self._add)
         self._listening.__enter__()  # until the process ends
         self._show_at_the_end_of_a_child()
+        if not _name_in_multiprocessing():
+            _signals.before_end_by_signal(self._show_before)
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._begin_in_a_fork)
 
@@ -48,6 +53,7 @@ class Summary:
         """Forget the compiles of the parent; takes no lock, which a thread may have held."""
         self._log = CompileLog()
         self._has_shown = False
+        self._showing = threading.Lock()
         if (util := sys.modules.get("multiprocessing.util")) is not None:
             util.register_after_fork(self, Summary._show_at_the_end_of_a_child)
 
@@ -58,8 +64,20 @@ class Summary:
             Finalize(None, self.show, exitpriority=_LAST)
             atexit.register(self.show)  # for what comes later still, in threads and handlers
 
+    def _show_before(self, signal: str) -> None:
+        """Show the tables before a signal ends the process; called in another thread."""
+        with self._showing:
+            if not self._has_shown:
+                self._stderr.write(f"jitcount: {signal} ends the program; this is what it compiled")
+                self._show()
+
     def show(self) -> None:
         """Show the tables, under the name of a process that is a child; never raises."""
+        with self._showing:
+            self._show()
+        _signals.forget(self._show_before)  # where a signal has come, the process ends in here
+
+    def _show(self) -> None:
         try:
             log, self._log = self._log, CompileLog()
             name = self._name()

@@ -7,16 +7,18 @@ holds. What only some runs show (tables, targets) is imported by those.
 from __future__ import annotations
 
 from os import getpid  # at once: a test may put another one in its place
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
 
-from jitcount._after_jax import jax_is_imported
+from jitcount import _signals
+from jitcount._after_jax import after_import_of_jax, forget, jax_is_imported
 from jitcount._explain.compile import Compile
 from jitcount._ledger import files
 from jitcount._ledger.environment import Environment, environment_so_far
-from jitcount._ledger.files import LedgerError, decode, encode, require_replaceable
+from jitcount._ledger.files import LedgerError, decode, encode, made_folder, require_replaceable
 from jitcount._pytest.budget import Measured, RunBudget, budget_name
 from jitcount._pytest.counting import compiles_of, log_of
 
@@ -73,9 +75,35 @@ class Run:
         self._are_cleared = False
         self._workers = 0
         self._running: pytest.Item | None = None
+        self._has_sent_environment = False
+        self._made = ""
+        """What to say of a folder that was made."""
+
+        self._finishing = Lock()
+        self._waiting = self._expect_signals  # one object: a bound method is a new one each time
+        if self._ledger is not None and not self._is_worker:
+            after_import_of_jax(self._waiting)
+            config.add_cleanup(self._forget_signals)
         self._outside: OutsideCalls | None = config.pluginmanager.get_plugin(
             "jitcount-outside-calls"
         )
+
+    def _expect_signals(self) -> None:
+        _signals.before_end_by_signal(self._end_by_signal)
+
+    def _forget_signals(self) -> None:
+        forget(self._waiting)
+        _signals.forget(self._end_by_signal)
+
+    def _end_by_signal(self, _name: str) -> None:
+        """Keep what was compiled until a signal ends the run; called in another thread.
+
+        Nothing is said: pytest has stderr. No budget is changed, as at Ctrl-C.
+        """
+        with self._finishing:
+            self._keep_interrupted()
+            if self._ledger is not None and (self._passed or self._found):
+                self._write_ledger(self._ledger)
 
     def _require_usable(self, ledger: Path, budget: str) -> None:
         """Refuse a ledger that would replace a file of others, or the budget of the same run."""
@@ -90,6 +118,9 @@ class Run:
 
     def pytest_keyboard_interrupt(self) -> None:
         """Keep what a test has compiled that is interrupted: there is no report of it."""
+        self._keep_interrupted()
+
+    def _keep_interrupted(self) -> None:
         if self._running is not None and not self._is_worker:
             self._found.setdefault(self._running.nodeid, compiles_of(self._running))
 
@@ -112,6 +143,9 @@ class Run:
                 self._keep(report.nodeid, sent)
             else:  # a worker of pytest-xdist, or a fork of this process
                 report.jitcount = encode(sent).decode()
+                if self._ledger and sent.compiles and not self._has_sent_environment:
+                    self._has_sent_environment = True  # a worker that is killed sends none later
+                    report.jitcount_environment = encode(environment_so_far()).decode()
         return report
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -120,6 +154,7 @@ class Run:
         self._passed[report.nodeid] = so_far and report.passed
         if self._is_worker:
             return
+        self._take_environment(getattr(report, "jitcount_environment", ""))
         if getattr(report, "jitcount_begins", False):
             self._begin_test(report.nodeid)
         if (sent := getattr(report, "jitcount", None)) is not None:
@@ -150,20 +185,26 @@ class Run:
             return
         try:
             if self._ledger:
-                self._write_ledger(self._ledger)
+                with self._finishing:
+                    self._write_ledger(self._ledger)
             self.budget.finish(self._passed, exitstatus)
         except LedgerError as error:
             pytest.exit(str(error), 2)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodeready(self) -> None:
-        """Count the workers of pytest-xdist."""
+        """Count the workers of pytest-xdist; the tests' JAX is imported there, and never here."""
+        if not self._workers and self._ledger is not None:
+            self._forget_signals()
+            self._expect_signals()
         self._workers += 1
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
         """Take what a worker of pytest-xdist has sent: JAX is as its tests have set it up."""
-        sent = getattr(node, "workeroutput", {}).get("jitcount_environment")
+        self._take_environment(getattr(node, "workeroutput", {}).get("jitcount_environment", ""))
+
+    def _take_environment(self, sent: str) -> None:
         if sent and (self._where is None or not self._where.platform):
             self._where = decode(sent.encode(), Environment)
 
@@ -176,7 +217,8 @@ class Run:
         cases = {entry: CaseEntry(compiles=found) for entry, found in every.items()}
         began, ended = (0.0, 0.0) if self._outside is None else self._outside.span
         ledger = Ledger(environment=where, started_at=began, ended_at=ended, cases=cases)
-        write_ledger(path, ledger)
+        if write_ledger(path, ledger):
+            self._made = made_folder(path)
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """Show what to fix, what compiles most, and what a budget no longer needs."""
@@ -185,6 +227,8 @@ class Run:
         if parts := self.parts():
             colour = bool(terminalreporter.hasmarkup)
             _show(terminalreporter, "compiles", parts, colour=colour)
+        if self._made:
+            terminalreporter.write_line(f"jitcount: {self._made}")
         if self._config.getoption("jitcount_targets"):
             from jitcount._show.target_table import targets_summary  # noqa: PLC0415
 

@@ -331,7 +331,7 @@ def lowest(session: nox.Session) -> None:
 
 @nox.session(default=False, tags=["weekly"])
 def attack(session: nox.Session) -> None:
-    """Damage files, mutate command lines, interrupt runs: no traceback, and nothing is lost."""
+    """Damage files, mutate command lines, interrupt and end runs: nothing is lost."""
     install_tests(session)
     run_pytest(session, "tests/attack", *PARALLEL, JITCOUNT_ATTACK="full")
 

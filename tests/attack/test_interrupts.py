@@ -1,8 +1,13 @@
-"""Ctrl-C at any moment of a run: no file is damaged, no exit code lost, no traceback is ours."""
+"""Ctrl-C and SIGTERM at any moment of a run: no file is damaged, no exit code lost.
+
+And no traceback is ours.
+"""
 
 import re
 import signal
+import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,6 +19,7 @@ from tests.attack.mutations import IS_FULL, called, chance, numbers
 from tests.helpers import STEP, Finished, running
 
 RUNS = numbers(full=110, few=1, chunks=11)
+ENDED = numbers(full=100, few=1, chunks=10)
 TESTS = numbers(full=90, few=1, chunks=9)
 
 PROGRAM = """
@@ -46,7 +52,14 @@ PYTEST = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:benchmark")
 UPDATE = (*PYTEST, "--compile-budget=budget.json", "--compile-update")
 
 
-def interrupted(command: tuple[str, ...], folder: Path, moment: float) -> Finished:
+def interrupted(
+    command: tuple[str, ...],
+    folder: Path,
+    moment: float,
+    send: Callable[[subprocess.Popen[str]], object] = lambda process: process.send_signal(
+        signal.SIGINT
+    ),
+) -> Finished:
     """Run a command and send Ctrl-C at a moment: in seconds, or so long after it has begun."""
     environment = {"COLUMNS": "100", "PYTHONDONTWRITEBYTECODE": "1"}
     with running(*command, cwd=folder, env=environment) as process:
@@ -56,7 +69,7 @@ def interrupted(command: tuple[str, ...], folder: Path, moment: float) -> Finish
         while process.poll() is None and time.monotonic() < end:
             time.sleep(min(0.01, max(0.0, end - time.monotonic())))
         if process.poll() is None:
-            process.send_signal(signal.SIGINT)
+            send(process)
         stdout, stderr = process.communicate(timeout=120)
     return Finished(command, process.returncode, stdout, stderr)
 
@@ -131,6 +144,44 @@ def test_an_interrupted_run_leaves_a_whole_ledger_and_its_exit_code(
         assert {path.name for path in folder.iterdir()} == {"program.py", "out.json"}, where
         if (folder / "out.json").read_bytes() != before:
             assert list(read_ledger(folder / "out.json").cases) == ["program.py"], where
+
+
+COUNTS = PROGRAM.replace(
+    "    step(np.ones(n, np.float32))",
+    "    step(np.ones(n, np.float32))\n    Path('done').write_text(str(n))\n    time.sleep(0.02)",
+).replace("import sys", "import sys, time")
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("chunk", ENDED, ids=str)
+def test_a_run_that_is_ended_has_kept_all_that_it_had_compiled(
+    chunk: range, tmp_path: Path
+) -> None:
+    (tmp_path / "program.py").write_text(COUNTS)
+    done_so_far = tmp_path / "done"
+    seconds = whole(RUN, tmp_path)
+    for number in chunk:
+        done_so_far.unlink(missing_ok=True)
+        before = (tmp_path / "out.json").read_bytes()
+        had_done: list[int] = []
+
+        def end(process: subprocess.Popen[str], had_done: list[int] = had_done) -> None:
+            had_done.append(int(done_so_far.read_text() or "0") if done_so_far.exists() else 0)
+            process.send_signal(signal.SIGTERM)
+
+        moment = chance("ended", number).uniform(0, 1.05 * seconds if IS_FULL else 0.2)
+        done = interrupted(RUN, tmp_path, moment, end)
+        where = (called("ended", number), moment, had_done, done.returncode, done.stderr)
+        assert done.returncode in ({7, -15} if (tmp_path / "ended").exists() else {-15}), where
+        for mark in ("began", "ended", "done"):
+            (tmp_path / mark).unlink(missing_ok=True)
+        assert "Traceback" not in done.stderr, where
+        assert {path.name for path in tmp_path.iterdir()} == {"program.py", "out.json"}, where
+        kept = read_ledger(tmp_path / "out.json")
+        assert list(kept.cases) == ["program.py"], where
+        if sum(had_done):
+            assert (tmp_path / "out.json").read_bytes() != before, where
+            assert kept.counts()["step"] >= sum(had_done), where
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -12,7 +13,6 @@ import pytest
 import jitcount
 from jitcount._emulate import as_if, emulator
 from jitcount._emulate.active_target import active_target
-from jitcount._emulate.as_if import emulated
 from jitcount._emulate.emulator import BytesCache, Emulator
 from jitcount._jax import executables
 from jitcount._jax.substituting import Compilable
@@ -241,19 +241,34 @@ def test_what_was_lowered_before_says_so() -> None:
     assert reasons == ["it was lowered before the block began; call .lower() inside the block"]
 
 
+def _line() -> int:
+    return sys._getframe(1).f_lineno
+
+
 @pytest.mark.usefixtures("compilers")
-def test_another_target_inside_is_refused_and_the_same_is_not() -> None:
-    with emulated(_emulator()), pytest.raises(ValueError, match="as_if") as error:
-        jitcount.as_if("cuda:h100").__enter__()
-    assert str(error.value) == (
-        "as_if('cuda:h100') inside as_if('tpu:v5e'): a program computes as one target at a time; "
-        "end the other block first"
-    )
-    with jitcount.as_if("tpu:v5e"), jitcount.as_if("tpu:v5e") as inner:
+def test_another_kind_inside_is_refused_and_the_same_is_not() -> None:
+    with jitcount.as_if("tpu:v5e"):
+        line = _line() - 1
+        for options, written in (
+            ({"target": "cuda:h100"}, "as_if('cuda:h100')"),
+            ({"target": "tpu:v5e", "exact_products": True}, _EXACT),
+        ):
+            with pytest.raises(ValueError, match="as_if") as error:
+                jitcount.as_if(**options).__enter__()
+            assert str(error.value) == (
+                f"{written} while as_if('tpu:v5e') is open, since "
+                f"tests/_emulate/test_as_if.py:{line} in {_NAME} in thread MainThread: all threads "
+                "of a process compute in one way at a time; end the other block first"
+            )
+    with jitcount.as_if("tpu:v5e"), jitcount.as_if("tpu:v5e", timeout=1.0) as inner:
         np.testing.assert_array_equal(jax.jit(_double)(X), X * 3)
     assert len(inner.programs) == 1
     with jitcount.as_if("cuda:h100"):
         pass
+
+
+_NAME = "test_another_kind_inside_is_refused_and_the_same_is_not"
+_EXACT = "as_if('tpu:v5e', exact_products=True)"
 
 
 def test_a_missing_compiler_is_refused_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ import pytest
 from jax import lax
 
 from jitcount._emulate.arithmetic import EXACT
-from jitcount._emulate.as_if import emulated
+from jitcount._emulate.as_if import emulated_here
 from jitcount._emulate.emulator import Emulator
 from jitcount._emulate.translate import translate
 from jitcount._jax.lowering import optimised_text
@@ -208,7 +208,7 @@ def test_with_exact_products_a_targets_program_computes_what_the_cpus_does(
 
     wanted = jax.jit(f)(*given)
     exact = replace(Emulator.for_target(parse(target), 600.0), arithmetic=EXACT)
-    with emulated(exact) as emulation:
+    with emulated_here(exact) as emulation:
         found = jax.jit(f)(*given)
     assert [program.reason for program in emulation.programs] == [""]
     steps = [(i, step) for i, program in enumerate(programs) for step in program]

@@ -13,7 +13,7 @@ import pytest
 
 import jitcount
 from jitcount._emulate.arithmetic import EXACT
-from jitcount._emulate.as_if import emulated
+from jitcount._emulate.as_if import emulated_here
 from jitcount._emulate.emulator import Emulator
 from jitcount._suite import transformer
 from jitcount._targets.names import parse
@@ -184,7 +184,7 @@ def test_constants_that_the_compiler_rounds_are_exact_where_products_are() -> No
     emulator = Emulator.for_target(parse("tpu:v5e"), 600.0)
     off = []
     for each in (emulator, replace(emulator, arithmetic=EXACT)):
-        with emulated(each) as emulation:
+        with emulated_here(each) as emulation:
             off.append(np.abs(np.asarray(jax.jit(product)(x)) - here).max())
         assert emulation.faithful
     assert off[0] > 1e-3

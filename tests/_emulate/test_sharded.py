@@ -25,7 +25,7 @@ from jax import lax, shard_map
 from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
 
 from jitcount._emulate.arithmetic import EXACT
-from jitcount._emulate.as_if import emulated
+from jitcount._emulate.as_if import emulated_here
 from jitcount._emulate.emulator import Emulator
 from jitcount._targets.names import parse
 
@@ -94,7 +94,7 @@ for name, program in programs.items():
     r = np.random.default_rng(1)
     here = jax.tree.leaves(program())
     r = np.random.default_rng(1)
-    with emulated(emulator) as emulation:
+    with emulated_here(emulator) as emulation:
         there = jax.tree.leaves(program())
     off = max(float(np.abs(np.float64(a) - np.float64(b)).max()) for a, b in zip(here, there))
     laid_out = all(a.sharding.is_equivalent_to(b.sharding, a.ndim) for a, b in zip(here, there))

@@ -1,30 +1,43 @@
-"""`jitcount.as_if`: what is compiled in a block computes as a target's own program would."""
+"""`jitcount.as_if`: what is compiled in a block computes as a target's own program would.
+
+The caches of JAX, the function that is replaced and the setting are the process's, and so is an
+emulation: it is one *run* from the first of the blocks that overlap to the last one, in whatever
+threads, tasks or generators they are opened and closed, and in whatever order. Each run has a
+number of its own in JAX's cache keys. So no block finds what another run has compiled, be it for
+another target, or as on the CPU because a compiler was too slow that time.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import itertools
+import sys
 import threading
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from jitcount._emulate.active_target import activate_target
 from jitcount._emulate.arithmetic import EXACT
 from jitcount._emulate.emulator import Emulated, Emulator
 from jitcount._emulate.result import EmulatedProgram, Emulation, by_line
-from jitcount._explain.explain import to_compile
-from jitcount._jax.substituting import substituted
+from jitcount._jax import settings, substituting
+from jitcount._jax.frames import calls_under_way
+from jitcount._observe.call_site import UNKNOWN_SITE, sites_in
+from jitcount._observe.in_flight import describe_call_under_way
+from jitcount._observe.values import signature_of
+from jitcount._record.open_blocks import OpenBlocks
 from jitcount._registry import registry
 from jitcount._targets.installed import require_installed
 from jitcount._targets.names import parse
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from contextlib import AbstractContextManager
-    from types import TracebackType
+    from types import FrameType, TracebackType
 
     from jitcount._jax.substituting import Compilable
-    from jitcount._observe.in_flight import InFlightCompile, LoweredProgram
+    from jitcount._observe.call_site import CallSite
+    from jitcount._observe.in_flight import LoweredProgram
 
 
 class as_if:  # noqa: N801 (reads as words where it is used)
@@ -35,7 +48,12 @@ class as_if:  # noqa: N801 (reads as words where it is used)
     the roundings of that chip, and runs in place of the program. Outside of the block everything is
     as before: JAX's caches keep the two apart.
 
-    What cannot be carried over runs as on the CPU; `Emulation.programs` says what and why.
+    What cannot be carried over runs as on the CPU; `Emulation.programs` says what and why. So does
+    what another thread was compiling when the block began or ended.
+
+    Blocks of the same kind may overlap, in threads, tasks and generators, and end in any order: the
+    threads of the process compute as the target until the last one has ended. A block that begins
+    meanwhile uses what was compiled since the first one began, so its programs include these.
 
     >>> import jitcount
     >>> with jitcount.as_if("tpu:v5e") as emulation:  # doctest: +SKIP
@@ -46,12 +64,12 @@ class as_if:  # noqa: N801 (reads as words where it is used)
 
     Args:
         target: a name as ``jitcount targets`` lists them: "tpu:v5e", "cuda:h100".
-        timeout: how many seconds one compile may take.
+        timeout: how many seconds one compile may take; of blocks that overlap, the longest counts.
         exact_products: compute the target's program without its rounding of products; what is
             left of a difference has another reason.
 
     Raises:
-        ValueError: there is no such target, or a block for another one is open.
+        ValueError: there is no such target, or a block of another kind is open in the process.
         ImportError: the target's compiler is not installed; the text says how to install it.
     """
 
@@ -62,13 +80,13 @@ class as_if:  # noqa: N801 (reads as words where it is used)
         require_installed(named)
         emulator = Emulator.for_target(named, timeout)
         self._emulator = replace(emulator, arithmetic=EXACT) if exact_products else emulator
-        self._blocks: list[contextlib.ExitStack] = []
+        self._blocks = OpenBlocks()
 
     def __enter__(self) -> Emulation:
-        with contextlib.ExitStack() as stack:
-            found = stack.enter_context(emulated(self._emulator))
-            self._blocks.append(stack.pop_all())
-        return found
+        frame = sys._getframe(1)  # noqa: SLF001 (documented)
+        emulation = _runs.begin_block(self._emulator, sites_in(frame).user)
+        self._blocks.begin(frame).callback(_runs.end_block, emulation)
+        return emulation
 
     def __exit__(
         self,
@@ -76,7 +94,7 @@ class as_if:  # noqa: N801 (reads as words where it is used)
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._blocks.pop().close()
+        self._blocks.take(sys._getframe(1)).close()  # noqa: SLF001 (the same)
 
 
 def as_if_or_null(target: str) -> AbstractContextManager[Emulation | None]:
@@ -85,75 +103,226 @@ def as_if_or_null(target: str) -> AbstractContextManager[Emulation | None]:
 
 
 @contextlib.contextmanager
-def emulated(emulator: Emulator, *, anew: bool = False) -> Iterator[Emulation]:
-    """Let an emulator stand in for the compiler, in all threads, until the block ends.
-
-    Programs that an earlier block of the same kind has compiled are used again, unless `anew`.
-    """
-    block = _Block(emulator)
-    number = next(_fresh_numbers) if anew else _number(emulator)
-    with activate_target(emulator.target.name), block.begun(number):
-        yield block.emulation
-
-
-# A number in JAX's cache keys keeps what a kind of block compiles apart from all else. Those caches
-# outlive every block, so the numbers are the process's: each is used for one kind only, or once.
-_FIRST_NUMBER = 1_000_000
-_numbers: dict[tuple[str, bool], int] = {}
-_changing = threading.RLock()
-_fresh_numbers = itertools.count(2 * _FIRST_NUMBER)
+def emulated_instead(emulator: Emulator) -> Iterator[Emulation]:
+    """Let an emulator stand in for the compiler, in all threads, instead of the one in force."""
+    emulator.get_ready()
+    run = _Run(emulator)
+    emulation = run.join(emulator)
+    run.begin()
+    try:
+        yield emulation
+    finally:
+        run.leave(emulation)
+        run.end(emulation)
 
 
-def _number(emulator: Emulator) -> int:
-    """The number of an emulator's blocks: the same for the same target and arithmetic."""
-    key = emulator.target.name, emulator.arithmetic is EXACT
-    with _changing:
-        return _numbers.setdefault(key, _FIRST_NUMBER + len(_numbers))
+@contextlib.contextmanager
+def emulated_here(emulator: Emulator) -> Iterator[Emulation]:
+    """Let an emulator stand in for the compiler in this thread; others compute as they did."""
+    emulator.get_ready()
+    run = _Run(emulator, is_for_one_thread=True)
+    emulation = run.join(emulator)
+    run.begin()
+    try:
+        with run.in_this_thread():
+            yield emulation
+    finally:
+        run.leave(emulation)
+        run.end(emulation)
 
 
-class _Block:
-    """What an open block does with each compile: three calls, all in the thread that compiles."""
+_BEGAN_BEFORE = "JAX had begun to compile it when the block began"
+_STILL_UNDER_WAY = "it was not compiled yet, in another thread, when the block ended"
 
-    def __init__(self, emulator: Emulator) -> None:
+# A number in JAX's cache keys keeps what one run compiles apart from all else. Those caches outlive
+# every run, so each number is used once.
+_numbers = itertools.count(1_000_000)
+
+
+@dataclass(frozen=True, slots=True)
+class _Late:
+    """A block that ended while threads had programs under way, and other blocks were open."""
+
+    emulation: Emulation
+    waits_for: frozenset[object]
+
+
+class _Run:
+    """What happens to each compile, from the first of the blocks that overlap to the last one."""
+
+    def __init__(self, emulator: Emulator, *, is_for_one_thread: bool = False) -> None:
         self._emulator = emulator
+        self._thread = threading.get_ident() if is_for_one_thread else None
+        self._number = next(_numbers)
+        self._block = substituting.Block(
+            self._compile, self._number, emulator.target.name, is_for_one_thread
+        )
+        self._open = contextlib.ExitStack()
         self._here = threading.local()
-        self.emulation = Emulation(emulator)
+        # A garbage collection in here may run a finalizer that ends a block, in the same thread.
+        self._changing = threading.RLock()
+        self._emulations: tuple[Emulation, ...] = ()
+        self._programs: list[EmulatedProgram] = []
+        self._late: list[_Late] = []
+        self._latest: dict[int, object] = {}
+        """By thread, the call that its latest program was compiled for."""
 
-    @contextlib.contextmanager
-    def begun(self, number: int) -> Iterator[None]:
-        """Stand in for the compiler, until the block ends."""
-        self._emulator.get_ready()
-        with (
-            registry.consuming_programs(self._take),
-            registry.listening(self._note),
-            substituted(self._compile, number, self._emulator.target.name),
-        ):
-            yield
+    @property
+    def kind(self) -> tuple[str, bool]:
+        """What blocks must have in common to overlap."""
+        return _kind(self._emulator)
+
+    def begin(self) -> None:
+        """Stand in for the compiler."""
+        self._open.enter_context(registry.consuming_programs(self._take))
+        if self._thread is None:
+            self._open.enter_context(activate_target(self._emulator.target.name))
+        substituting.blocks.begin(self._block)
+
+    def in_this_thread(self) -> AbstractContextManager[None]:
+        """Let this thread find what the run compiles; for a run of one thread."""
+        return settings.number_in_this_thread(self._number)
+
+    def join(self, emulator: Emulator) -> Emulation:
+        """A block begins: it finds in JAX's caches what the run has compiled so far."""
+        with self._changing:
+            longest = max(self._emulator.timeout, emulator.timeout)
+            self._emulator = replace(self._emulator, timeout=longest)
+            emulation = Emulation(emulator, list(self._programs))
+            self._emulations = (*self._emulations, emulation)
+        return emulation
+
+    def leave(self, emulation: Emulation) -> bool:
+        """A block ends; returns whether it was the last one."""
+        with self._changing:
+            self._emulations = tuple(one for one in self._emulations if one is not emulation)
+            if not self._emulations:
+                return True
+            calls = frozenset(call for call, _ in self._not_compiled(calls_under_way()))
+            self._late.append(_Late(emulation, calls))
+            return False
+
+    def end(self, last: Emulation) -> None:
+        """Let JAX compile as before; what had begun and is not compiled is listed in `last`, too."""
+        calls = substituting.blocks.end(self._block)
+        self._open.close()
+        with self._changing:
+            for call, frame in self._not_compiled(calls):
+                described = describe_call_under_way(frame)
+                program = EmulatedProgram(
+                    function=described.function,
+                    signature=described.signature,
+                    call_site=sites_in(frame).user,
+                    faithful=False,
+                    reason=_STILL_UNDER_WAY,
+                )
+                last.programs.append(program)
+                self._tell_late(program, call)
+
+    def _not_compiled(
+        self, calls: Iterable[tuple[int, FrameType]]
+    ) -> Iterator[tuple[object, FrameType]]:
+        """Those calls of JAX's whose program was not listed yet."""
+        for thread, frame in calls:
+            if self._thread is None or self._thread == thread:
+                call = _identity(thread, frame)
+                if call != self._latest.get(thread):
+                    yield call, frame
 
     def _take(self, lowered_program: LoweredProgram) -> None:
         """First: keep the program for the compile that follows in this thread."""
-        self._here.lowered_program = lowered_program
+        if self._thread is None or self._thread == threading.get_ident():
+            self._here.lowered_program = lowered_program
 
     def _compile(self, compilable: Compilable) -> Any:
         """Then: make an executable in place of the compiler's; None where it cannot be emulated."""
         lowered_program = self._here.__dict__.pop("lowered_program", None)
-        self._here.emulated = made = self._emulator.emulate(compilable, lowered_program)
-        return made.executable
-
-    def _note(self, observation: InFlightCompile) -> None:
-        """Last: add what was compiled to the block's programs."""
-        made: Emulated | None = self._here.__dict__.pop("emulated", None)
-        if made is None or observation.from_disk:
-            return
-        compiled = to_compile(observation)
-        self.emulation.programs.append(
-            EmulatedProgram(
-                function=compiled.function,
-                signature=compiled.signature,
-                call_site=compiled.call_site,
-                faithful=made.executable is not None,
-                reason=made.reason,
-                roundings=by_line(made.sites),
-                cycles=made.cycles,
-            )
+        if compilable.was_under_way:
+            made = Emulated(reason=_BEGAN_BEFORE)
+        else:
+            made = self._emulator.emulate(compilable, lowered_program)
+        executable = compilable.as_ever() if made.executable is None else made.executable
+        seen = registry.listener.compile_here()
+        program = EmulatedProgram(
+            function=seen.function if seen else compilable.name,
+            signature=signature_of(seen.avals or ()) if seen else (),
+            call_site=seen.sites.user if seen else UNKNOWN_SITE,
+            faithful=made.executable is not None,
+            reason=made.reason,
+            roundings=by_line(made.sites),
+            cycles=made.cycles,
         )
+        thread = threading.get_ident()
+        call = None if compilable.call is None else _identity(thread, compilable.call)
+        with self._changing:
+            if not self._emulations:  # all blocks have ended meanwhile, and it is listed
+                return executable if made.executable is None else None
+            if call is not None:
+                self._latest[thread] = call
+            self._programs.append(program)
+            for emulation in self._emulations:
+                emulation.programs.append(program)
+            self._tell_late(program, call)
+        return executable
+
+    def _tell_late(self, program: EmulatedProgram, call: object) -> None:
+        for late in self._late:
+            if call is not None and call in late.waits_for:
+                late.emulation.programs.append(program)
+
+
+def _identity(thread: int, frame: FrameType) -> object:
+    """What tells a call from the next one of the thread, without keeping it."""
+    return thread, id(frame), describe_call_under_way(frame)
+
+
+def _kind(emulator: Emulator) -> tuple[str, bool]:
+    return emulator.target.name, emulator.arithmetic is EXACT
+
+
+def _written(kind: tuple[str, bool]) -> str:
+    name, is_exact = kind
+    return f"as_if({name!r}, exact_products=True)" if is_exact else f"as_if({name!r})"
+
+
+class _Runs:
+    """The run that blocks of the process have begun, if any is open."""
+
+    def __init__(self) -> None:
+        self._changing = threading.RLock()
+        self._run: _Run | None = None
+        self._since = ""
+
+    def begin_block(self, emulator: Emulator, site: CallSite) -> Emulation:
+        """Begin a run, or join the one that is open.
+
+        Raises:
+            ValueError: it is of another kind.
+        """
+        emulator.get_ready()
+        kind = _kind(emulator)
+        with self._changing:
+            if self._run is not None and self._run.kind != kind:
+                raise ValueError(
+                    f"{_written(kind)} while {_written(self._run.kind)} is open, since "
+                    f"{self._since}: all threads of a process compute in one way at a time; "
+                    "end the other block first"
+                )
+            if self._run is not None:
+                return self._run.join(emulator)
+            self._run = run = _Run(emulator)
+            self._since = f"{site} in thread {threading.current_thread().name}"
+            emulation = run.join(emulator)
+            run.begin()
+            return emulation
+
+    def end_block(self, emulation: Emulation) -> None:
+        """End a block, and with the last one the run."""
+        with self._changing:
+            run = self._run
+            if run is not None and run.leave(emulation):
+                self._run = None
+                run.end(emulation)
+
+
+_runs = _Runs()

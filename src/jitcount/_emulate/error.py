@@ -23,7 +23,7 @@ import jax
 import numpy as np
 
 from jitcount._emulate.arithmetic import EXACT
-from jitcount._emulate.as_if import emulated
+from jitcount._emulate.as_if import emulated_here
 from jitcount._emulate.translate import NEAR
 from jitcount._text import encode_safely, escape_control_chars
 
@@ -245,8 +245,11 @@ def _norm(arrays: Sequence[np.ndarray]) -> float:
 def _run(
     emulator: Emulator, f: Callable[..., Any], arguments: Sequence[Any], named: Mapping[str, Any]
 ) -> _Run:
-    """Call a function as an emulator's target would; everything is compiled anew for that."""
-    with emulated(emulator, anew=True) as emulation:
+    """Call a function as an emulator's target would; everything is compiled anew for that.
+
+    Only in this thread: others go on as they are, in a block or outside.
+    """
+    with emulated_here(emulator) as emulation:
         result = f(*arguments, **named)
         leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(result)]
     floats = [leaf for leaf in leaves if leaf.dtype.kind not in "biuO"]

@@ -58,6 +58,13 @@ def for_long_chains(options: Any) -> Any:
     return how
 
 
+def outside_of_blocks(options: Any) -> Any:
+    """Compile options without the number of the block, which JAX puts there: the same in each."""
+    how = xla_client.CompileOptions.ParseFromString(options.SerializeAsString())
+    how.profile_version = 0
+    return how
+
+
 def without_ynnpack(options: Any) -> Any:
     """Compile options for a program that stands for another machine's.
 

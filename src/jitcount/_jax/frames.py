@@ -8,6 +8,7 @@ renamed is not found: the compile is counted, and its cause is not known.
 
 from __future__ import annotations
 
+import sys
 import sysconfig
 import weakref
 from collections.abc import Callable, Sequence
@@ -191,6 +192,61 @@ def frame_near(frame: FrameType | None, name: str) -> FrameType | None:
     for _ in range(_NEAR):
         if frame is None or frame.f_code.co_name == name:
             return frame
+        frame = frame.f_back
+    return None
+
+
+# JAX's functions that a call begins in where its caches have nothing: the second one runs what was
+# jitted before under a transformation. What they return is kept under the key of the call.
+_CALLS = ("cache_miss", "call_impl_cache_miss")
+
+
+def _is_call(frame: FrameType) -> bool:
+    """Whether a call begins in a frame, or a compile ahead of time."""
+    code = frame.f_code
+    return code.co_filename.startswith(JAX_DIRECTORIES) and (
+        code.co_name in _CALLS
+        or (code.co_name == "compile" and code.co_filename.endswith(_READ_IN["compile"]))
+    )
+
+
+def call_of(frame: FrameType | None) -> FrameType | None:
+    """JAX's frame of the innermost call on a stack, or of the compile ahead of time."""
+    while frame is not None and not _is_call(frame):
+        frame = frame.f_back
+    return frame
+
+
+def calls_under_way() -> list[tuple[int, FrameType]]:
+    """JAX's frames of the calls that any thread is in, with the number of the thread.
+
+    The innermost call of a thread comes first.
+    """
+    found = []
+    for thread, innermost in sys._current_frames().items():  # noqa: SLF001 (documented)
+        frame = call_of(innermost)
+        while frame is not None:
+            found.append((thread, frame))
+            frame = call_of(frame.f_back)
+    return found
+
+
+def read_call_under_way(frame: FrameType) -> JitCall | PrimitiveCall | None:
+    """Read the call that one of the frames of `calls_under_way` began."""
+    call = _jit_call(frame) if frame.f_code.co_name == "cache_miss" else None
+    if call is None or not is_made_by_jax(call.fun):
+        return call
+    return _applied_primitive(frame) or call
+
+
+def computation_of(frame: FrameType | None) -> Any:
+    """The lowered program whose executable is made just now: JAX keeps the one with the other."""
+    while frame is not None:
+        code = frame.f_code
+        if code.co_name == "compile" and code.co_filename.endswith("pxla.py"):
+            return frame.f_locals.get("self")
+        if _is_call(frame):
+            return None
         frame = frame.f_back
     return None
 

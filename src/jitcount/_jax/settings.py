@@ -65,6 +65,24 @@ KEY_OF_BLOCKS = "jax_xla_profile_version"
 _blocks: dict[int, str] = {}
 
 
+def number_here() -> Any:
+    """The number of the block that this thread is in; a context manager sets it for one thread."""
+    holder: Any = _config.config._value_holders.get(KEY_OF_BLOCKS)  # noqa: SLF001 (as in reading them)
+    return number_for_all_threads() if holder is None else holder.value
+
+
+def number_for_all_threads() -> Any:
+    """The number of the block that threads are in which have no other."""
+    return jax.config.values[KEY_OF_BLOCKS]
+
+
+@contextlib.contextmanager
+def number_in_this_thread(number: int) -> Iterator[None]:
+    """Set the number of the block for this thread only, until this ends."""
+    with set_as(((KEY_OF_BLOCKS, number),)):
+        yield
+
+
 def name_block(number: int, name: str) -> None:
     """Say what one of our blocks is called, by its number in JAX's keys."""
     _blocks[number] = name

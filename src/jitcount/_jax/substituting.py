@@ -9,11 +9,20 @@ JAX's own caches must keep apart what is compiled inside and outside. Their keys
 one of these, `jax_xla_profile_version`, means nothing to a CPU's compiler: its value keeps the
 blocks apart. (`jax.make_user_context` is made for that, but to make one changes all keys, and with
 that throws away all that was compiled before.)
+
+JAX reads a setting several times in one call: first for the key that the result is kept under, last
+for the compiler. A call that was under way when a block began or ended has read several values, and
+what it compiles may be kept under any of them. So it gets JAX's own program, which is right outside
+of all blocks, and whoever substitutes is told.
 """
 
 from __future__ import annotations
 
 import contextlib
+import sys
+import threading
+import weakref
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -23,10 +32,11 @@ from jax._src.interpreters import mlir as _mlir
 from jaxlib import lapack
 from jaxlib.mlir import ir
 
-from jitcount._jax import settings
+from jitcount._jax import frames, settings
 from jitcount._jax.executables import (
     for_long_chains,
     loaded_executable,
+    outside_of_blocks,
     without_shardy,
     without_ynnpack,
     written_options,
@@ -35,6 +45,7 @@ from jitcount._jax.replacing import main_function, with_body
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from types import FrameType
 
     from jitcount._jax.replacing import Shards
 
@@ -45,10 +56,34 @@ if TYPE_CHECKING:
 class Compilable:
     """A compile that JAX is about to make."""
 
-    def __init__(self, arguments: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        arguments: dict[str, Any],
+        as_ever: Callable[[], Any],
+        call: FrameType | None = None,
+        *,
+        was_under_way: bool = False,
+    ) -> None:
         self._arguments = arguments
+        self.as_ever = as_ever
+        """Compiles it as JAX would."""
+
+        self.call = call
+        """JAX's frame of the call that needs it, or of the compile ahead of time."""
+
+        self.was_under_way = was_under_way
+        """Whether that call was under way when a block began or ended: it must not be substituted,
+        because the result may be kept for calls outside of the block."""
+
         self._has_shards = False
         self._has_long_chains = False
+
+    @property
+    def name(self) -> str:
+        """The name of the module: ``"jit_step"``."""
+        return str(
+            ir.StringAttr(self._arguments["computation"].operation.attributes["sym_name"]).value
+        )
 
     @property
     def platform(self) -> str:
@@ -90,7 +125,7 @@ class Compilable:
     @property
     def _options(self) -> Any:
         """JAX's options; without Shardy where there are shards, whose text has XLA's shardings."""
-        given = without_ynnpack(self._arguments["compile_options"])
+        given = without_ynnpack(outside_of_blocks(self._arguments["compile_options"]))
         given = without_shardy(given) if self._has_shards else given
         return for_long_chains(given) if self._has_long_chains else given
 
@@ -122,6 +157,137 @@ class Compilable:
         )
 
 
+@dataclass(eq=False, slots=True)
+class Block:
+    """A block in which something may stand in for the compiler."""
+
+    substitute: Substitute
+    """Called in the thread that compiles, in place of the compiler."""
+
+    number: int
+    """Keeps what is compiled in the block apart from all else in JAX's caches.
+
+    With the same number, what an earlier block has compiled is found again.
+    """
+
+    name: str = ""
+    """What causes call the block."""
+
+    is_for_one_thread: bool = False
+    """It is in force where `settings.number_in_this_thread` says so, and nowhere else."""
+
+
+class Blocks:
+    """The open blocks of the process, which begin and end in any order, in any thread.
+
+    The block in force is the one that was opened last of those that are still open. When the last
+    one ends, JAX is as it was before the first.
+    """
+
+    def __init__(self) -> None:
+        # A garbage collection in here may run a finalizer that ends a block, in the same thread.
+        self._changing = threading.RLock()
+        self._open: tuple[Block, ...] = ()
+        self._theirs: Callable[..., Any] | None = None
+        self._number_outside = 0
+        self._under_way: tuple[FrameType, ...] = ()
+        """JAX's calls that were under way when a block last began or ended. A frame keeps what its
+        call was given: those that have returned are dropped at the next compile."""
+
+        self._computations: list[weakref.ref[Any]] = []
+        """What JAX has lowered and keeps the executable with, for all that was substituted."""
+
+    def begin(self, block: Block) -> None:
+        """Put a block in force."""
+        settings.name_block(block.number, block.name)
+        with self._changing:
+            if not self._open:
+                self._number_outside = settings.number_for_all_threads()
+            if self._theirs is None:
+                self._theirs = _compiler.compile_or_get_cached
+                _compiler.compile_or_get_cached = _compile_or_get_cached
+            self._open = (*self._open, block)
+            self._switch()
+
+    def end(self, block: Block) -> list[tuple[int, FrameType]]:
+        """End a block, and put the latest of the others in force.
+
+        Returns:
+            JAX's calls that have begun in the block and have not returned, with their threads.
+        """
+        with self._changing:
+            before = self._still_under_way()
+            self._open = tuple(other for other in self._open if other is not block)
+            self._switch()
+            calls = frames.calls_under_way()
+            if not self._open:
+                self._under_way = ()
+                self._forget_executables()
+                # Unless somebody has replaced ours, which then goes on to call JAX's own.
+                if _compiler.compile_or_get_cached is _compile_or_get_cached:
+                    _compiler.compile_or_get_cached = self._theirs  # type: ignore[assignment]
+                    self._theirs = None
+            return [each for each in calls if not any(each[1] is call for call in before)]
+
+    @contextlib.contextmanager
+    def suspended(self) -> Iterator[None]:
+        """Compile as outside of every block, in all threads, until this ends."""
+        outside = self._number_outside if self._open else settings.number_for_all_threads()
+        with substituted(lambda _: None, outside):
+            yield
+
+    def compile(self, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        """Compile what JAX asks for, or what the block in force puts in its place."""
+        theirs = self._theirs
+        if theirs is None:  # the last block has ended since JAX has looked the function up
+            return _compiler.compile_or_get_cached(*arguments, **named)
+        number = settings.number_here()
+        block = next((one for one in reversed(self._open) if one.number == number), None)
+        if block is None:
+            return theirs(*arguments, **named)
+
+        def as_ever() -> Any:
+            return theirs(*arguments, **named)
+
+        frame = sys._getframe(2)  # noqa: SLF001 (documented)
+        given = dict(zip(_NAMES, arguments, strict=False)) | named
+        call = frames.call_of(frame)
+        was_under_way = call is not None and any(call is one for one in self._still_under_way())
+        made = block.substitute(Compilable(given, as_ever, call, was_under_way=was_under_way))
+        if made is None:
+            return as_ever()
+        if (computation := frames.computation_of(frame)) is not None:
+            self._computations.append(weakref.ref(computation))
+        return made
+
+    def _switch(self) -> None:
+        """Tell JAX which block is in force, and remember the calls that have begun before."""
+        for_all = [block for block in self._open if not block.is_for_one_thread]
+        number = for_all[-1].number if for_all else self._number_outside
+        if number != settings.number_for_all_threads():
+            jax.config.update(settings.KEY_OF_BLOCKS, number)
+            self._under_way = tuple(call for _, call in frames.calls_under_way())
+
+    def _still_under_way(self) -> tuple[FrameType, ...]:
+        if self._under_way:
+            now = [call for _, call in frames.calls_under_way()]
+            self._under_way = tuple(
+                call for call in self._under_way if any(call is one for one in now)
+            )
+        return self._under_way
+
+    def _forget_executables(self) -> None:
+        """Let JAX compile again what the user holds a `jax.stages.Lowered` of.
+
+        JAX keeps the executable there, and would return it outside of the block, too.
+        """
+        for reference in self._computations:
+            computation: Any = reference()
+            if getattr(computation, "_executable", None) is not None:
+                computation._executable = None  # noqa: SLF001 (as JAX makes it)
+        self._computations.clear()
+
+
 _NAMES = (
     "backend",
     "computation",
@@ -131,10 +297,11 @@ _NAMES = (
     "executable_devices",
 )
 
+blocks = Blocks()
 
-# The setting outside of each open block, the outermost first. The function that blocks replace, and
-# the setting itself, are the process's, and so is this.
-_before: list[Any] = []
+
+def _compile_or_get_cached(*arguments: Any, **named: Any) -> Any:
+    return blocks.compile(arguments, named)
 
 
 @contextlib.contextmanager
@@ -147,39 +314,17 @@ def substituted(substitute: Substitute, number: int, name: str = "") -> Iterator
             same number, what an earlier block has compiled is found again.
         name: what causes call that block.
     """
-    settings.name_block(number, name)
-    theirs = _compiler.compile_or_get_cached
-
-    def ours(*arguments: Any, **named: Any) -> Any:
-        given = dict(zip(_NAMES, arguments, strict=False)) | named
-        made = (
-            substitute(Compilable(given))
-            if jax.config.values[settings.KEY_OF_BLOCKS] == number
-            else None
-        )
-        return theirs(*arguments, **named) if made is None else made
-
-    before = jax.config.values[settings.KEY_OF_BLOCKS]
-    _compiler.compile_or_get_cached = ours
-    jax.config.update(settings.KEY_OF_BLOCKS, number)
-    _before.append(before)
+    block = Block(substitute, number, name)
+    blocks.begin(block)
     try:
         yield
     finally:
-        _before.pop()
-        jax.config.update(settings.KEY_OF_BLOCKS, before)
-        _compiler.compile_or_get_cached = theirs
+        blocks.end(block)
 
 
-@contextlib.contextmanager
-def suspended() -> Iterator[None]:
+def suspended() -> contextlib.AbstractContextManager[None]:
     """Compile as outside of every block of `substituted`, until this one ends."""
-    inside = jax.config.values[settings.KEY_OF_BLOCKS]
-    jax.config.update(settings.KEY_OF_BLOCKS, _before[0] if _before else inside)
-    try:
-        yield
-    finally:
-        jax.config.update(settings.KEY_OF_BLOCKS, inside)
+    return blocks.suspended()
 
 
 def _register_lapack(text: str) -> None:

@@ -15,15 +15,17 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import msgspec
 
 from jitcount._jax import frames
 from jitcount._observe.call_site import UNKNOWN_SITES, Sites, sites_in
 from jitcount._observe.callers import CallerFrame
+from jitcount._observe.functions import describe_function
 from jitcount._observe.measuring import LazyMeasure
 from jitcount._observe.program import Program, describe, describe_call
+from jitcount._observe.values import Leaf, describe_leaf
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -174,6 +176,29 @@ def program_traced_ahead_of_time(function: str, frame: FrameType) -> Program | N
     except Exception:  # a count without a description is better than none
         _logger.debug("could not describe %s", function, exc_info=True)
         return None
+
+
+class CallUnderWay(NamedTuple):
+    """A call of a jitted function whose program need not be lowered yet."""
+
+    function: str
+    signature: tuple[str, ...]
+
+
+def describe_call_under_way(frame: FrameType) -> CallUnderWay:
+    """Describe a call from the frame that JAX began it with; perhaps it is another thread's."""
+    name = UNKNOWN
+    try:
+        call = frames.read_call_under_way(frame)
+        if isinstance(call, frames.PrimitiveCall):
+            return CallUnderWay(call.name, tuple(str(describe_leaf(x).type) for x in call.args))
+        if call is not None:
+            name = describe_function(call.fun).name
+            values = describe_call(call, name).values
+            return CallUnderWay(name, tuple(str(v.type) for v in values if isinstance(v, Leaf)))
+    except Exception:
+        _logger.debug("could not describe a call that is under way", exc_info=True)
+    return CallUnderWay(name, ())
 
 
 # --- Records that wait for their next phase -------------------------------------------------------

@@ -152,6 +152,11 @@ class CompileListener:
         if not needs.details:  # the last recorder has ended: measure what was postponed
             self._unmeasured.measure_all()
 
+    def compile_here(self) -> InFlightCompile | None:
+        """The compile that this thread is in; None where it is in none, or works for jitcount."""
+        compiles = self._threads.current.compiles
+        return compiles[-1] if compiles and not is_muted() else None
+
     # --- What JAX calls ---------------------------------------------------------------------------
 
     def _on_begin(self, event: str, value: float, **about: Any) -> None:  # noqa: ARG002 (JAX's signature)

@@ -80,7 +80,7 @@ class AsIf:
 
     def _explained(self, item: pytest.Item, call: pytest.CallInfo[None]) -> list[str]:
         """Texts that say what a failure has to do with the target, and show its test's programs."""
-        from jitcount._emulate.as_if import emulated  # noqa: PLC0415 (it needs JAX)
+        from jitcount._emulate.as_if import emulated_instead  # noqa: PLC0415 (it needs JAX)
         from jitcount._jax.substituting import suspended  # noqa: PLC0415 (the same)
 
         assert self.emulation is not None  # noqa: S101
@@ -93,7 +93,7 @@ class AsIf:
             return [f"Called again as on the CPU it fails, too: {error}", self._table(programs)]
         if not any(program.roundings for program in programs):
             # What an earlier test has compiled was not compiled for this one.
-            with emulated(self.emulation.emulator, anew=True) as again:
+            with emulated_instead(self.emulation.emulator) as again:
                 _called_again(item)
             programs = again.programs
         return [
@@ -104,12 +104,12 @@ class AsIf:
     def _exactly(self, item: pytest.Item) -> str:
         """Whether the rounding of products is why it fails there, or something else."""
         from jitcount._emulate.arithmetic import EXACT  # noqa: PLC0415 (the room needs JAX)
-        from jitcount._emulate.as_if import emulated  # noqa: PLC0415
+        from jitcount._emulate.as_if import emulated_instead  # noqa: PLC0415
 
         assert self.emulation is not None  # noqa: S101
         if self._has_exact_products:
             return "Its products are exact: it is something else than their rounding."
-        with emulated(replace(self.emulation.emulator, arithmetic=EXACT)):
+        with emulated_instead(replace(self.emulation.emulator, arithmetic=EXACT)):
             error = _called_again(item)
         if error:
             return f"There it fails with exact products, too: {error}"

@@ -7,6 +7,7 @@ import copyreg
 import functools
 import inspect
 import itertools
+import sys
 import threading
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
@@ -94,10 +95,11 @@ class max_compiles:  # noqa: N801 (reads as a verb, like `record`)
         self._blocks = OpenBlocks()
 
     def __enter__(self) -> None:
-        self._blocks.begin().enter_context(registry.guarding(_Block(self._rule)))
+        frame = sys._getframe(1)  # noqa: SLF001 (documented)
+        self._blocks.begin(frame).enter_context(registry.guarding(_Block(self._rule)))
 
     def __exit__(self, *_error: object) -> None:
-        self._blocks.take().close()
+        self._blocks.take(sys._getframe(1)).close()  # noqa: SLF001 (the same)
 
     def __call__(self, body: Body) -> Body:
         """Guard each call of a function."""

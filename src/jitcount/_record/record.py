@@ -94,7 +94,7 @@ class record:  # noqa: N801 (reads as a verb where it is used, like `open`)
         listener: Callable[[InFlightCompile], None] = log.add
         if self._on_compile is not None:
             listener = OnCompileCallback(log, self._on_compile)
-        recording = self._open.begin()
+        recording = self._open.begin(sys._getframe(1))  # noqa: SLF001 (documented)
         if session is not None:
             recording.push(functools.partial(self._end_session, session))
             recording.enter_context(registry.consuming_programs(session.add_program))
@@ -125,7 +125,8 @@ class record:  # noqa: N801 (reads as a verb where it is used, like `open`)
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._open.take().__exit__(kind, error, traceback)
+        begun = self._open.take(sys._getframe(1))  # noqa: SLF001 (the same)
+        begun.__exit__(kind, error, traceback)
 
     def _end_session(
         self, session: Session, _kind: object, error: BaseException | None, _traceback: object

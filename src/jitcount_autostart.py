@@ -1,7 +1,9 @@
 """What ``JITCOUNT=1`` does in any Python process: waits for JAX, then counts until the end.
 
+A child of ``jitcount run --as-if`` is told by another variable to compute as its parent does.
+
 Python calls `start` whenever it starts, because of a line in `jitcount.pth`, which checks the
-variable first, or since 3.15 in `jitcount.start`, which cannot. So there is little in this file,
+variables first, or since 3.15 in `jitcount.start`, which cannot. So there is little in this file,
 and the rest is imported once JAX is. JAX itself is not imported: a program that never uses it is
 left alone. Whatever is wrong with jitcount, the program runs.
 """
@@ -19,12 +21,17 @@ _summaries = []  # type: ignore[var-annotated]  # one, once the process has impo
 
 
 def start() -> None:
-    """Wait for JAX if ``JITCOUNT`` says so; once, however often Python calls this."""
+    """Wait for JAX if the environment says so; once, however often Python calls this."""
     global _is_started  # noqa: PLW0603 (a process has one start)
     asked = os.environ.get("JITCOUNT", "").strip().lower()
-    if _is_started or asked in _OFF:
+    as_if = os.environ.get("JITCOUNT_AS_IF", "")
+    if _is_started or (asked in _OFF and not as_if):
         return
     _is_started = True
+    if as_if:
+        _emulate(as_if)
+    if asked in _OFF:
+        return
     if asked not in _ON:
         _write(f"JITCOUNT is {asked!r}; it can be 1 or 0 (true or false, yes or no, on or off)")
         return
@@ -37,6 +44,26 @@ def start() -> None:
         atexit.register(_show)  # before all others, so that it is called after them
     except Exception as error:  # noqa: BLE001 (a damaged installation, most likely)
         _write(f"could not count: {type(error).__name__}: {error}")
+
+
+def _emulate(as_if: str) -> None:
+    """A child of ``jitcount run --as-if`` computes as its parent does."""
+    try:
+        from jitcount._after_jax import after_import_of_jax  # noqa: PLC0415
+        from jitcount._targets.host import prefer_cpu  # noqa: PLC0415
+
+        prefer_cpu()
+        after_import_of_jax(lambda: _begin_emulating(as_if))
+    except Exception as error:  # noqa: BLE001 (the same)
+        _write(f"not as if on {as_if.split(maxsplit=1)[0]}: {type(error).__name__}: {error}")
+
+
+def _begin_emulating(as_if: str) -> None:
+    if "jitcount._cli.run" in sys.modules:  # it has a target of its own, or none
+        return
+    from jitcount._cli.children import begin_in_a_child  # noqa: PLC0415 (it imports JAX)
+
+    begin_in_a_child(as_if)
 
 
 def _count() -> None:

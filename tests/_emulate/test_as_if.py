@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import sys
+import threading
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -11,67 +14,29 @@ import numpy as np
 import pytest
 
 import jitcount
-from jitcount._emulate import as_if, emulator
+from jitcount._emulate import as_if as as_if_room
 from jitcount._emulate.active_target import active_target
-from jitcount._emulate.emulator import BytesCache, Emulator
+from jitcount._emulate.as_if import emulated_here
+from jitcount._emulate.emulator import Emulated, Emulator
 from jitcount._jax import executables
 from jitcount._jax.substituting import Compilable
 from jitcount._targets import installed
-from jitcount._targets.compilers import Compilers
 from jitcount._targets.names import parse
 from jitcount._targets.protocol import Answer, BuildExecutable
 from tests._emulate.cases import module, parameters
+from tests._emulate.fake_compilers import THREE_TIMES, FakeCompilers, fake_compilers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
-    from jitcount._targets.names import Target
-    from jitcount._targets.protocol import Task
 
 X = np.arange(3, dtype=np.float32)
-THREE_TIMES = module(
-    f"{parameters(X)}\n%t = f32[] constant(3)\n%b = f32[3]{{0}} broadcast(%t), dimensions={{}}\n"
-    "ROOT %m = f32[3]{0} multiply(%p0, %b)"
-)
-
-
-class FakeCompilers:
-    """What the target's compiler says, and what the CPU's."""
-
-    def __init__(self) -> None:
-        self.there = Answer(block=THREE_TIMES.encode())
-        self.here = Answer()
-        self.asked: list[str] = []
-
-    def answer(self, target: Target, task: Task, module: bytes) -> Answer:
-        self.asked.append(target.name)
-        if isinstance(task, BuildExecutable) and self.here.error is None:
-            return Answer(block=self.executable(task, module))
-        return self.here if isinstance(task, BuildExecutable) else self.there
-
-    @staticmethod
-    def executable(task: BuildExecutable, module: bytes) -> bytes:
-        del task, module
-        return b""
-
-    def say(self, hlo: str) -> None:
-        self.there = Answer(block=hlo.encode())
 
 
 @pytest.fixture
-def compilers(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeCompilers]:
-    made = FakeCompilers()
-
-    def ask(_: Compilers, target: Target, task: Task, module: bytes, timeout: float) -> Answer:
-        del timeout
-        return made.answer(target, task, module)
-
-    monkeypatch.setattr(Compilers, "ask", ask)
-    monkeypatch.setattr(Emulator, "get_ready", lambda _: None)
-    monkeypatch.setattr(emulator, "_programs", BytesCache(1 << 20, lambda made: len(made.hlo)))
-    monkeypatch.setattr(emulator, "_executables", BytesCache(1 << 20, len))
-    monkeypatch.setattr(as_if, "require_installed", lambda _: None)
-    yield made
+def compilers() -> Iterator[FakeCompilers]:
+    with fake_compilers() as made:
+        yield made
     assert active_target() == ""
 
 
@@ -309,3 +274,163 @@ def test_lines_that_round_are_named(compilers: FakeCompilers) -> None:
     (program,) = emulation.programs
     assert [str(each) for each in program.roundings] == ["model.py:8: dot_general in bfloat16"]
     assert [str(each) for each in emulation.lines()] == ["model.py:8"]
+
+
+# --- What overlaps, and what is under way ---------------------------------------------------------
+
+
+def _in_a_thread(call: Callable[[], Any]) -> Any:
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(call).result(60)
+
+
+def test_what_was_not_emulated_is_tried_again_in_the_next_block(compilers: FakeCompilers) -> None:
+    f = jax.jit(_double)
+    compilers.there = Answer(error=DIED)
+    for _ in range(2):  # said in each
+        with jitcount.as_if("tpu:v5e") as emulation:
+            np.testing.assert_array_equal(f(X), X * 2)
+        assert [program.reason for program in emulation.programs] == [f"tpu:v5e refuses it: {DIED}"]
+    compilers.say(THREE_TIMES)
+    with jitcount.as_if("tpu:v5e") as emulation:
+        np.testing.assert_array_equal(f(X), X * 3)
+    assert [program.faithful for program in emulation.programs] == [True]
+
+
+def test_a_block_that_begins_in_another_knows_what_was_not_emulated(
+    compilers: FakeCompilers,
+) -> None:
+    f = jax.jit(_double)
+    with jitcount.as_if("tpu:v5e") as outer:
+        compilers.there = Answer(error=DIED)
+        f(X)
+        with jitcount.as_if("tpu:v5e") as inner:
+            np.testing.assert_array_equal(f(X), X * 2)
+        assert not inner.faithful
+        jax.jit(lambda x: x * 4)(X)
+    assert (len(inner.programs), len(outer.programs)) == (1, 2)
+
+
+@pytest.mark.usefixtures("compilers", "disk_cache")
+def test_what_is_not_emulated_and_comes_from_disk_is_named(compilers: FakeCompilers) -> None:
+    compilers.there = Answer(error=DIED)
+    for _ in range(2):
+        jax.clear_caches()
+        with jitcount.as_if("tpu:v5e") as emulation:
+            jax.jit(_double)(X)
+        assert not emulation.faithful
+
+
+@pytest.mark.usefixtures("compilers")
+def test_what_is_traced_when_the_block_begins_is_as_on_the_cpu_and_named() -> None:
+    begun, go_on = threading.Event(), threading.Event()
+
+    @jax.jit
+    def slow(x: Any) -> Any:
+        begun.set()
+        assert go_on.wait(60)
+        return x * 2
+
+    with ThreadPoolExecutor(1) as pool:
+        found = pool.submit(slow, X)
+        assert begun.wait(60)
+        with jitcount.as_if("tpu:v5e") as emulation:
+            go_on.set()
+            np.testing.assert_array_equal(found.result(60), X * 2)
+    np.testing.assert_array_equal(slow(X), X * 2)
+    (program,) = emulation.programs
+    assert (program.function, program.signature) == ("slow", ("float32[3]",))
+    assert program.reason == "JAX had begun to compile it when the block began"
+
+
+@pytest.mark.usefixtures("compilers")
+@pytest.mark.parametrize("ahead_of_time", [False, True])
+def test_what_is_traced_when_the_last_block_ends_is_named(ahead_of_time: bool) -> None:  # noqa: FBT001 (a parameter of the test)
+    begun, go_on = threading.Event(), threading.Event()
+
+    def slow(x: Any) -> Any:
+        begun.set()
+        assert go_on.wait(60)
+        return x * 2
+
+    f = jax.jit(slow)
+    with ThreadPoolExecutor(1) as pool:
+        with jitcount.as_if("tpu:v5e") as emulation:
+            done = jax.jit(lambda x: x * 5)
+            np.testing.assert_array_equal(_in_a_thread(lambda: done(X)), X * 3)
+            if ahead_of_time:
+                found = pool.submit(lambda: f.lower(X).compile()(X))
+            else:
+                found = pool.submit(f, X)
+            assert begun.wait(60)
+        go_on.set()
+        np.testing.assert_array_equal(found.result(60), X * 2)
+    if not ahead_of_time:  # else JAX does not compile it yet
+        program = emulation.programs[-1]
+        assert (program.function, program.signature) == ("slow", ("float32[3]",))
+        assert program.reason == "it was not compiled yet, in another thread, when the block ended"
+        assert "test_as_if.py" not in program.reason
+        assert len(emulation.programs) == 2
+    with jitcount.as_if("tpu:v5e") as emulation:
+        np.testing.assert_array_equal(f(X), X * 3)
+    assert emulation.faithful
+    np.testing.assert_array_equal(f(X), X * 2)
+
+
+@pytest.mark.usefixtures("compilers")
+def test_what_a_lowered_program_compiles_after_the_block_is_the_cpus() -> None:
+    f = jax.jit(_double)
+    with jitcount.as_if("tpu:v5e"):
+        lowered, later = f.lower(X), jax.jit(_double).lower(X)
+        compiled = lowered.compile()
+        np.testing.assert_array_equal(compiled(X), X * 3)
+    np.testing.assert_array_equal(lowered.compile()(X), X * 2)
+    np.testing.assert_array_equal(later.compile()(X), X * 2)
+    np.testing.assert_array_equal(compiled(X), X * 3)  # it stays what it is
+    with jitcount.as_if("tpu:v5e") as emulation:
+        np.testing.assert_array_equal(f(X), X * 3)
+    assert len(emulation.programs) == 1
+
+
+@pytest.mark.usefixtures("compilers")
+def test_the_error_of_lines_is_measured_in_this_thread_only() -> None:
+    f = jax.jit(_double)
+    with emulated_here(_emulator()) as emulation:
+        np.testing.assert_array_equal(f(X), X * 3)
+        np.testing.assert_array_equal(_in_a_thread(lambda: f(X)), X * 2)
+        with jitcount.as_if("cuda:h100"):
+            np.testing.assert_array_equal(f(X), X * 3)
+            np.testing.assert_array_equal(_in_a_thread(lambda: f(X)), X * 3)
+    assert len(emulation.programs) == 1
+    np.testing.assert_array_equal(f(X), X * 2)
+
+
+@pytest.mark.usefixtures("compilers")
+def test_the_longest_timeout_of_blocks_that_overlap_counts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[float] = []
+
+    def emulate(emulator: Emulator, *_: Any) -> Emulated:
+        asked.append(emulator.timeout)
+        return Emulated(reason="not now")
+
+    monkeypatch.setattr(Emulator, "emulate", emulate)
+    with jitcount.as_if("tpu:v5e", timeout=1), jitcount.as_if("tpu:v5e", timeout=3):
+        jax.jit(_double)(X)
+    assert asked == [3]
+
+
+@pytest.mark.usefixtures("compilers")
+def test_a_cause_names_the_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(as_if_room, "_begun", Counter())
+    f = jax.jit(_double)
+    with jitcount.record() as log:
+        f(X)
+        for _ in range(2):
+            with jitcount.as_if("tpu:v5e"):
+                f(X)
+    assert [[str(cause) for cause in compiled.causes] for compiled in log.compiles[1:]] == [
+        ["jitcount.as_if: None → tpu:v5e"],
+        ["jitcount.as_if: tpu:v5e → tpu:v5e, block 2"],
+    ]

@@ -70,3 +70,31 @@ def test_what_is_exact_stays_so(opcode: str, run_hlo: Run) -> None:
     case = simple(opcode, (X,), X)
     here, there = _moved(case.text, run_hlo, X)
     np.testing.assert_array_equal(here, there)
+
+
+_LESS = """%less (a: f32[], b: f32[], m: f32[], n: f32[]) -> pred[] {
+  %a = f32[] parameter(0)
+  %b = f32[] parameter(1)
+  %m = f32[] parameter(2)
+  %n = f32[] parameter(3)
+  ROOT %l = pred[] compare(%a, %b), direction=LT
+}"""
+
+
+@pytest.mark.parametrize(("stable", "turned"), [("", True), (", is_stable=true", False)])
+def test_ties_are_turned_round_where_the_sort_is_not_stable(
+    stable: str,
+    turned: bool,  # noqa: FBT001 (a parameter of the test)
+    run_hlo: Run,
+) -> None:
+    keys = (np.arange(12) % 3).astype(np.float32)
+    places = np.arange(12, dtype=np.float32)
+    text = module(
+        f"{parameters(keys, places)}\n%s = (f32[12], f32[12]) sort(%p0, %p1), dimensions={{0}}, "
+        f"to_apply=%less{stable}\nROOT %g = f32[12] get-tuple-element(%s), index=1",
+        _LESS,
+    )
+    here, there = _moved(text, run_hlo, keys, places)
+    np.testing.assert_array_equal(here, np.argsort(keys, stable=True))
+    assert (here.reshape(3, 4)[:, ::-1] == there.reshape(3, 4)).all() == turned
+    assert (here == there).all() != turned

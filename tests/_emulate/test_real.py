@@ -295,6 +295,7 @@ def test_a_test_that_exits_fails_as_it_does_without(tmp_path: Path) -> None:
     lines = [
         "import jax",
         "def test_exit():",
+        "    jax.numpy.ones(3)",
         "    raise SystemExit(3)",
         "def test_next():",
         "    pass",

@@ -30,6 +30,7 @@ from jitcount._text import one_line
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from jitcount._cli.children import Children
     from jitcount._cli.program import Ending
     from jitcount._cli.run import Options
     from jitcount._emulate.result import Emulation
@@ -50,8 +51,15 @@ if TYPE_CHECKING:
 class RunReport:
     """What ``jitcount run`` does once the script has imported JAX."""
 
-    def __init__(self, options: Options, stderr: StderrWriter, started_at: float) -> None:
+    def __init__(
+        self,
+        options: Options,
+        stderr: StderrWriter,
+        started_at: float,
+        children: Children | None = None,
+    ) -> None:
         self._options = options
+        self._children = children
         self._stderr = stderr
         self._started_at = started_at
         self._log = CompileLog()
@@ -74,6 +82,8 @@ class RunReport:
             from jitcount._emulate.as_if import as_if
 
             self._emulation = self._recording.enter_context(as_if(options.as_if))
+            if self._children is not None:
+                self._children.watch(self._emulation)
         if options.what_if:
             self._loops = self._recording.enter_context(registry.keeping_loops())
         if has_recognisable():
@@ -226,10 +236,13 @@ class RunReport:
 
     def _tables(self, compiles: Sequence[Compile]) -> Iterator[Sequence[Part]]:
         """What options show below the table of compiles."""
-        if self._emulation is not None:
-            from jitcount._show.emulation_table import emulation_table
+        if self._children is not None:
+            from jitcount._show.emulation_table import EmulationSums, sums_table
 
-            yield emulation_table(self._emulation)
+            own = self._emulation.programs if self._emulation is not None else ()
+            sums = EmulationSums.from_programs(own)
+            notes = self._children.end(sums)
+            yield [*sums_table(self._options.as_if, sums), *notes]
         if self._options.profile or self._options.what_if:
             from jitcount._show.profile_table import loops_table, profile_tables
 

@@ -27,6 +27,7 @@ from jitcount._show.stderr import StderrWriter
 from jitcount._text import one_line
 
 if TYPE_CHECKING:
+    from jitcount._cli.children import Children
     from jitcount._cli.program import Ending
     from jitcount._cli.report import RunReport
     from jitcount._try_calls.processes import Program
@@ -181,6 +182,7 @@ class _Run:
         self._finishing = threading.Lock()
         self._has_finished = False
         self._program: Program | None = None
+        self._children: Children | None = None
         if options.what_if_calls:  # before the program changes what it was started with
             from jitcount._try_calls.processes import Program
 
@@ -189,6 +191,10 @@ class _Run:
     def to_the_end(self) -> Ending:
         """Run the program, record and report; returns what the process ends with."""
         self._started_at = time.time()
+        if self._options.as_if:
+            from jitcount._cli.children import Children
+
+            self._children = Children(self._options.as_if)
         after_import_of_jax(self._begin)
         ending = program.run(list(self._options.program), is_module=self._options.module)
         program.wait_for_threads()
@@ -232,13 +238,15 @@ class _Run:
     def _new_report(self) -> RunReport:
         from jitcount._cli.report import RunReport  # it needs JAX
 
-        return RunReport(self._options, self._stderr, self._started_at)
+        return RunReport(self._options, self._stderr, self._started_at, self._children)
 
     def _finish(self) -> int:
         """Report what was recorded; returns an exit code of ours."""
         if self._problem:
             self._stderr.write(f"jitcount: {self._problem}")
             return 2
+        if self._report is None and self._children is not None and self._children.have_computed:
+            return self._new_report().finish()  # the program has left JAX to its children
         try:
             return self._finish_without_jax() if self._report is None else self._report.finish()
         except Exception as error:  # noqa: BLE001 (the program's exit code must not be lost)

@@ -13,6 +13,7 @@ import contextlib
 import itertools
 import sys
 import threading
+from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -138,6 +139,15 @@ _STILL_UNDER_WAY = "it was not compiled yet, in another thread, when the block e
 # every run, so each number is used once.
 _numbers = itertools.count(1_000_000)
 
+_begun: Counter[str] = Counter()
+
+
+def _name_of_a_new_block(emulator: Emulator) -> str:
+    """What causes call it: "tpu:v5e", and then "tpu:v5e, block 2", for each compiles anew."""
+    name = emulator.target.name
+    _begun[name] += 1
+    return name if _begun[name] == 1 else f"{name}, block {_begun[name]}"
+
 
 @dataclass(frozen=True, slots=True)
 class _Late:
@@ -155,7 +165,7 @@ class _Run:
         self._thread = threading.get_ident() if is_for_one_thread else None
         self._number = next(_numbers)
         self._block = substituting.Block(
-            self._compile, self._number, emulator.target.name, is_for_one_thread
+            self._compile, self._number, _name_of_a_new_block(emulator), is_for_one_thread
         )
         self._open = contextlib.ExitStack()
         self._here = threading.local()
@@ -203,7 +213,7 @@ class _Run:
             return False
 
     def end(self, last: Emulation) -> None:
-        """Let JAX compile as before; what had begun and is not compiled is listed in `last`, too."""
+        """Let JAX compile as before; what is not compiled yet is listed in `last`, too."""
         calls = substituting.blocks.end(self._block)
         self._open.close()
         with self._changing:
@@ -216,7 +226,7 @@ class _Run:
                     faithful=False,
                     reason=_STILL_UNDER_WAY,
                 )
-                last.programs.append(program)
+                last.add(program)
                 self._tell_late(program, call)
 
     def _not_compiled(
@@ -261,14 +271,14 @@ class _Run:
                 self._latest[thread] = call
             self._programs.append(program)
             for emulation in self._emulations:
-                emulation.programs.append(program)
+                emulation.add(program)
             self._tell_late(program, call)
         return executable
 
     def _tell_late(self, program: EmulatedProgram, call: object) -> None:
         for late in self._late:
             if call is not None and call in late.waits_for:
-                late.emulation.programs.append(program)
+                late.emulation.add(program)
 
 
 def _identity(thread: int, frame: FrameType) -> object:

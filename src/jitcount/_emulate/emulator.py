@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import sys
 import threading
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -210,7 +211,7 @@ class BytesCache(Generic[_Kept]):
 
 # Two caches of the process: a test suite has the same programs often.
 
-_programs: BytesCache[_TargetProgram] = BytesCache(128 << 20, lambda made: len(made.hlo))
+_programs: BytesCache[_TargetProgram] = BytesCache(128 << 20, lambda made: sys.getsizeof(made.hlo))
 """What targets' compilers made of programs, by target and fingerprint."""
 
 _executables: BytesCache[bytes] = BytesCache(64 << 20, len)

@@ -8,10 +8,11 @@ and what is left says little of that line.) The advice is tried, too: the progra
 more with the highest precision at a line, and run.
 
 For `error_bound` it runs a few times with all that is the hardware's own perturbed. An order of
-summation and the last ulps of a function are not known here. Each is bounded by `numerics`, as it
-is for every backend; each run moves all of them, up or down by chance, by their whole bound, and
-the program carries that to its result. It is an estimate: of the directions in which all could go,
-a few are tried.
+summation, the last ulps of a function and the order of ties in a sort that is not stable are not
+known here. The first two are bounded by `numerics`, as they are for every backend: each run moves
+all of them, up or down by chance, by their whole bound, and the program carries that to its result.
+Ties are turned round in each run. It is an estimate: of the directions in which all could go, a few
+are tried.
 """
 
 from __future__ import annotations
@@ -135,7 +136,11 @@ class ErrorByLine:
 
 @dataclass(frozen=True)
 class ErrorBound:
-    """How far the numbers of a result may be off on a chip, by what only its hardware knows."""
+    """How far the numbers of a result may be off on a chip, by what only its hardware knows.
+
+    That is also the order of equal elements in a sort that is not stable: one more is tried, all
+    ties turned round. Whole numbers in a result, such as the places of an argsort, have no bound.
+    """
 
     target: str
     result: str

@@ -47,6 +47,8 @@ _ANY_ORDER = "Higham, Accuracy and Stability of Numerical Algorithms, 4.2"
 
 _ULPS = "XLA's exhaustive tests; CUDA C++ Programming Guide, Mathematical Functions"
 
+_SORT = "XLA's operation semantics, Sort: is_stable"
+
 _AMPERE = (8, 0)
 _BEFORE_AMPERE = (7, 9)
 
@@ -165,6 +167,7 @@ FACTS = (
         for subject, there, source in (
             ("the order of sums", "its own", _ANY_ORDER),
             ("the last ulps of exp, log, tanh and the like", "its own", _ULPS),
+            ("the order of ties in a sort that is not stable", "its own", _SORT),
         )
     ),
 )

@@ -93,6 +93,17 @@ class Emulation:
 
     emulator: Emulator
     programs: list[EmulatedProgram] = field(default_factory=list)
+    """Those that were compiled while the block was open; where it overlaps with others, also what
+    these had compiled before, which it uses as well."""
+
+    on_program: Callable[[EmulatedProgram], None] | None = field(default=None, repr=False)
+    """Called with each program as it is added."""
+
+    def add(self, program: EmulatedProgram) -> None:
+        """Add a program; called in the thread that compiled it."""
+        self.programs.append(program)
+        if self.on_program is not None:
+            self.on_program(program)
 
     @property
     def target(self) -> str:

@@ -251,6 +251,15 @@ def computation_of(frame: FrameType | None) -> Any:
     return None
 
 
+def lowered_module(frame: FrameType | None) -> Any:
+    """What JAX has lowered of the program that is compiled just now; None where it is not known.
+
+    It is not what is compiled where its shapes are refined first: a call of what `jax.export` has
+    exported with symbolic shapes, or for several platforms.
+    """
+    return getattr(computation_of(frame), "_hlo", None)
+
+
 def is_in_a_call(frame: FrameType | None) -> bool:
     """Whether a call needs what is lowered just now; not, where it is lowered ahead of time."""
     found = _innermost(_frames_of_jax(frame))

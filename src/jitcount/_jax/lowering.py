@@ -183,7 +183,10 @@ def lower_for(
     # A library's frames may be more than the ten that JAX writes: the user's come after them.
     stacks = (("jax_traceback_in_locations_limit", -1),) if keep_places else ()
     with settings.set_as((*lowering.settings, *stacks)), no_lines:
-        module = lowering.lower(**arguments)[0]
+        made = lowering.lower(**arguments)
+        module = made[0]
+        if getattr(made[-1], "uses_dim_vars", False):
+            module = _mlir.refine_polymorphic_shapes(module)  # as JAX does before it compiles
         return bytecode_of(module.operation) if keep_places else _without_places(module.operation)
 
 

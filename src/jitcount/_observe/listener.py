@@ -352,7 +352,8 @@ class CompileListener:
                     compiling.measured.get()
             if needs.programs:
                 module = None if compilation is None else compilation.module
-                made_of = self._lowerings_by_module.lookup(module)
+                lowered = frames.lowered_module(frame)
+                made_of = self._lowerings_by_module.lookup(module if lowered is None else lowered)
                 compiling.lowered_program = LoweredProgram(made_of, compilation)
                 self._on_lowered(compiling.lowered_program)
         except Exception:  # observing must never fail the user's program

@@ -87,6 +87,8 @@ class AsIf:
         programs = self.emulation.programs[self._before :]
         if call.when != "call" or not self._has_raised:
             return [self._table(programs)]
+        if not programs and not self._may_compute(item):
+            return []  # it would be called twice for nothing
         with suspended():
             error = _called_again(item)
         if error:
@@ -100,6 +102,14 @@ class AsIf:
             f"{_ONLY} {self._target}: called again as on the CPU it passes. {self._exactly(item)}",
             self._table(programs),
         ]
+
+    @staticmethod
+    def _may_compute(item: pytest.Item) -> bool:
+        """Whether a test that has compiled nothing may have run what was compiled before."""
+        from jitcount._pytest.reaches_jax import reaches_jax  # noqa: PLC0415 (with JAX only)
+
+        function, given = getattr(item, "obj", None), getattr(item, "funcargs", {})
+        return function is None or reaches_jax(function, *given.values())
 
     def _exactly(self, item: pytest.Item) -> str:
         """Whether the rounding of products is why it fails there, or something else."""

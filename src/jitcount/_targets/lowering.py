@@ -77,6 +77,11 @@ def lower_for_target(
             )
     except Exception as error:  # JAX has no rule for it, or it is not what we know
         text = str(error).strip() or type(error).__name__
+        if "was exported for platform" in text:
+            raise NotPortableError(
+                f"it calls what jax.export has exported, and not for {platform}: "
+                f'jax.export.export(f, platforms=["{platform}", "cpu"])'
+            ) from error
         raise NotPortableError(f"JAX cannot lower it for {platform}: {text}") from error
     task = CompileModule(
         devices=compilation.devices,

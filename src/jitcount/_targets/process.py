@@ -35,12 +35,16 @@ def command() -> list[str]:
     return [sys.executable, *_WORKER]
 
 
+# What makes a process count, or emulate.
+_OF_OURS = ("JITCOUNT", "JITCOUNT_AS_IF")
+
+
 def environment() -> dict[str, str]:
     """The user's environment, with what the compilers want, and without what is for the host.
 
     One for all compilers: JAX loads the plugins that it finds, wanted or not.
     """
-    kept = {name: value for name, value in os.environ.items() if name != "JITCOUNT"}
+    kept = {name: value for name, value in os.environ.items() if name not in _OF_OURS}
     flags = kept.get("XLA_FLAGS", "").split()
     host = ("--xla_cpu_", "--xla_force_host_platform_device_count")
     kept["XLA_FLAGS"] = " ".join(flag for flag in flags if not flag.startswith(host))

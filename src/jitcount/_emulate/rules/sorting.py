@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jitcount._emulate.translate import rule
-from jitcount._emulate.writer import flat_values
+from jitcount._emulate.writer import array, flat_values
 from jitcount._hlo.parser import Shape
 
 if TYPE_CHECKING:
@@ -16,12 +16,19 @@ if TYPE_CHECKING:
 
 @rule("sort")
 def _sort(context: Context) -> Values:
-    """Ties are kept in order: a target that does not promise so may return another order."""
+    """Ties are kept in order; a target that does not promise so may return another one.
+
+    Where what only the hardware knows is perturbed, ties of such a sort are turned round.
+    """
     (axis,) = context.numbers("dimensions")
     writer, arrays = context.writer, context.arrays
     ties = _ties(context, axis)
     left_out = ties.counter if ties and not _is_used(context, ties.counter) else -1
     sorted_ones = [each for at, each in enumerate(arrays) if at != left_out]
+    is_stable = ties is not None or context.attributes.get("is_stable") == "true"
+    if context.translation.perturbation_seed and not is_stable and len(sorted_ones) > 1:
+        how = f"dimensions = {array([axis])}"
+        sorted_ones = [writer.op("reverse", [each], each.shape, how) for each in sorted_ones]
 
     def compare(inner: Writer, given: list[Value]) -> list[Value]:
         values: list[Values] = list(given)

@@ -1,7 +1,9 @@
 """SIGTERM, as a time limit or a preemption sends it: the files and the table are there."""
 
 import os
+import shutil
 import signal
+import sys
 from pathlib import Path
 
 import pytest
@@ -60,7 +62,7 @@ def test_what_was_compiled_is_shown_and_kept_and_the_program_ends_by_the_signal(
     done = ended(tmp_path, WAITS, "-m", "jitcount", "run", *files)
     assert (done.returncode, done.stdout) == (-signal.SIGTERM, "")
     first, second, *_ = done.stderr.splitlines()
-    assert first == "jitcount: SIGTERM ends the program; this is what it compiled"
+    assert first == "jitcount: SIGTERM came: this is what was compiled until then"
     assert second.startswith("1 compile took ")
     assert done.stderr.splitlines()[-1] == (
         "jitcount: all of it is in run.json: jitcount compare OTHER run.json says what differs "
@@ -88,6 +90,41 @@ def test_a_handler_of_the_programs_own_ends_it_as_ever(tmp_path: Path) -> None:
     assert read_ledger(tmp_path / "run.json").counts() == {"step": 1}
 
 
+FIRST = """
+import os, signal, sys
+program = os.fork()  # in the new namespace, where this child is the first process
+if program == 0:
+    os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
+signal.signal(signal.SIGTERM, lambda *_: os.kill(program, signal.SIGTERM))
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(program, 0)[1]))
+"""
+
+
+@pytest.mark.thorough
+def test_the_first_process_of_a_container_is_not_ended_and_reports_at_its_end(
+    tmp_path: Path,
+) -> None:
+    if not shutil.which("unshare"):
+        pytest.skip("no way to a namespace of its own")
+    goes_on = "print('go', flush=True)\ntime.sleep(3)\nstep(np.ones(4, np.float32))\n"
+    before = f"import os; assert os.getpid() == 1\n{PROGRAM}"
+    (tmp_path / "train.py").write_text(before + goes_on)
+    run = ["-m", "jitcount", "run", "--ledger", "run.json", "train.py"]
+    words = ["unshare", "--pid", sys.executable, "-c", FIRST, *run]
+    starts = f"import os; os.execvp('unshare', {words!r})"
+    with running("-c", starts, cwd=tmp_path) as process:
+        assert process.stdout is not None
+        if process.stdout.readline() != "go\n":
+            pytest.skip("namespaces are not allowed here")
+        process.send_signal(signal.SIGTERM)
+        _, stderr = process.communicate(timeout=60)
+    assert process.returncode == 0
+    said = "jitcount: SIGTERM came: this is what was compiled until then"
+    assert stderr.startswith(f"{said}\n1 compile took ")
+    assert "\n2 compiles took " in stderr
+    assert read_ledger(tmp_path / "run.json").counts() == {"step": 2}
+
+
 @pytest.mark.thorough
 def test_with_the_variable_the_table_is_shown(tmp_path: Path) -> None:
     (tmp_path / "first").mkdir()
@@ -97,6 +134,6 @@ def test_with_the_variable_the_table_is_shown(tmp_path: Path) -> None:
     done = ended(tmp_path, WAITS, JITCOUNT="1", PYTHONPATH=places)
     assert (done.returncode, done.stdout) == (-signal.SIGTERM, "")
     first, second, *_ = done.stderr.splitlines()
-    assert first == "jitcount: SIGTERM ends the program; this is what it compiled"
+    assert first == "jitcount: SIGTERM came: this is what was compiled until then"
     assert second.startswith("1 compile took ")
     assert done.stderr.count("first call of step") == 1

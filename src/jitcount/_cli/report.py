@@ -184,7 +184,7 @@ class RunReport:
         try:
             options, steps = self._options, self._next_steps(compiles)
             if signal:
-                self._stderr.write(f"jitcount: {signal} ends the program; this is what it compiled")
+                self._stderr.write(f"jitcount: {signal} came: this is what was compiled until then")
             text = log_text(self._log, self._stderr, whole=options.all, next_steps=steps)
             self._stderr.write(text)
             for parts in self._tables(compiles):

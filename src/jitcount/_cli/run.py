@@ -181,6 +181,7 @@ class _Run:
         self._started_at = 0.0
         self._finishing = threading.Lock()
         self._has_finished = False
+        self._has_told = False
         self._program: Program | None = None
         self._children: Children | None = None
         if options.what_if_calls:  # before the program changes what it was started with
@@ -212,9 +213,11 @@ class _Run:
         except KeyboardInterrupt:  # while compilers of targets were waited for
             ending = replace(ending, is_interrupt=True)
         with self._finishing:
-            code = 0 if self._has_finished else self._finish()
+            code = 0 if self._has_told else self._finish()
             self._has_finished = True
         _signals.forget(self._end_by_signal)  # where a signal has come, the process ends in here
+        if self._has_told:  # or not: the first process of a container is not ended by it
+            code = self._finish()
         # A code of ours, where the program's own says that all is well.
         return replace(ending, code=code) if code and ending.is_good else ending
 
@@ -232,7 +235,7 @@ class _Run:
         """Report what was recorded so far; called in another thread, while the program goes on."""
         with self._finishing:
             if self._report is not None and not self._has_finished:
-                self._has_finished = True
+                self._has_told = True
                 self._report.finish(signal=name)
 
     def _new_report(self) -> RunReport:

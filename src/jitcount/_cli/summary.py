@@ -68,7 +68,7 @@ class Summary:
         """Show the tables before a signal ends the process; called in another thread."""
         with self._showing:
             if not self._has_shown:
-                self._stderr.write(f"jitcount: {signal} ends the program; this is what it compiled")
+                self._stderr.write(f"jitcount: {signal} came: this is what was compiled until then")
                 self._show()
 
     def show(self) -> None:

@@ -107,6 +107,15 @@ def test_changes_with_one_advice_are_one_fix() -> None:
     assert (found.count, len(found.changes), len(found.advices)) == (2, 2, 1)
 
 
+def test_the_line_of_a_library_that_calls_is_named() -> None:
+    via = CallSite("lib/core.py:5 in run", "/lib/core.py", 5, "run")
+    (found,) = fixes([compiled(FIRST, via=via), compiled(shape((3,), (4,)), via=via)])
+    assert found.changes[1:] == ("a library calls it at lib/core.py:5 in run",)
+    scipy = CallSite("scipy/optimize.py:5 in run", "/scipy/optimize.py", 5, "run")
+    (found,) = fixes([compiled(FIRST, via=scipy), compiled(shape((3,), (4,)), via=scipy)])
+    assert found.changes == ("axis 0 of x: 3 → 4",)
+
+
 def test_a_small_recompile_that_happens_once_does_not_matter() -> None:
     small = compiled(shape((3,), (4,)), compile_s=0.01)
     assert worst(fixes([compiled(FIRST), small]), 1.0) == []

@@ -203,8 +203,12 @@ _HOST_LIBRARIES = {
 def _host_library(compiled: Compile) -> str:
     """The library that was given an array of JAX's, and called JAX: NumPy for ``np.sum(x)``."""
     called = compiled.callers[-1].library if compiled.callers else ""
-    package = called or re.split(r"[/\\]", compiled.via, maxsplit=1)[0]
-    return _HOST_LIBRARIES.get(package, "")
+    return _HOST_LIBRARIES.get(called, "") if called else host_library_of(compiled.via)
+
+
+def host_library_of(line: str) -> str:
+    """The library that a line is of, if it computes with NumPy: ``"scipy/stats/kde.py:3 in f"``."""
+    return _HOST_LIBRARIES.get(re.split(r"[/\\]", line, maxsplit=1)[0], "")
 
 
 # --- Lines of functions that cannot be jitted as a whole ------------------------------------------

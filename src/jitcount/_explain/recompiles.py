@@ -15,6 +15,7 @@ import msgspec
 
 from jitcount._explain.causes.cause import Kind, in_a_list
 from jitcount._explain.fix import Fix
+from jitcount._explain.outside_jit import host_library_of
 from jitcount._explain.summary import advice_of, events, is_first, one_axis, sentences_of_many
 
 if TYPE_CHECKING:
@@ -230,6 +231,6 @@ def _fix(
 def _in_a_library(compiles: Sequence[Compile]) -> list[str]:
     """Where a library calls the function, if the user's line does not."""
     lines = dict.fromkeys(compiled.via for compiled in compiles)
-    if not all(lines):
+    if not all(lines) or any(map(host_library_of, lines)):
         return []
     return [f"a library calls it at {in_a_list([*lines])}"]

@@ -364,3 +364,41 @@ def test_what_calls_the_block_itself_is_not_named(run: Run) -> None:
     files = {Path(caller.site.file).name for c in log.compiles for caller in c.callers}
     assert files == {"test_callers.py", "train.py"}
     assert "run" not in callers(log)
+
+
+TABLE = """
+    import sys, types
+    import jax.numpy as jnp, numpy as np
+
+    tables = types.ModuleType("tables")
+    tables.mean = np.arange(4.0, dtype=np.float32)
+
+    def features(x):
+        y = jnp.cumsum(x) * tables.mean.max()
+        return jnp.tanh(y).sum() * jnp.exp(y).mean() + jnp.cos(y).prod()
+"""
+
+
+def test_a_modules_array_is_looked_at_as_a_name_and_not_as_a_value(run: Run) -> None:
+    log = run(TABLE, "features(np.ones(7, np.float32))\n")
+    assert callers(log)["features"].why_not == "it reads tables, which changes"
+
+
+def test_what_cannot_be_looked_at_is_a_reason_and_no_error(run: Run) -> None:
+    broken = """
+    class Broken(types.ModuleType):
+        def __getattr__(self, name):
+            raise RuntimeError(name)
+
+    tables = Broken("tables")
+
+    def features(x):
+        y = jnp.cumsum(x)
+        if x is None:
+            y = tables.other(y)
+        return jnp.tanh(y).sum() * jnp.exp(y).mean() + jnp.cos(y).prod()
+
+    """
+    log = run(TABLE, broken, "features(np.ones(7, np.float32))\n")
+    found = {caller.why_not for compiled in log.compiles for caller in compiled.callers}
+    assert "its source could not be read" in found

@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 import functools
 import itertools
+import logging
 import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, NamedTuple
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 
     from jitcount._explain.jittable import AnyFunction
     from jitcount._observe.callers import Callee, CallerFrame
+
+_logger = logging.getLogger("jitcount")
 
 # A longer text of a call is of no help in a sentence.
 _LONGEST_CALL = 60
@@ -66,10 +69,16 @@ def written_callers(frames: tuple[CallerFrame, ...]) -> tuple[Caller, ...]:
 @functools.lru_cache(maxsize=4096)
 def _written(frame: CallerFrame) -> Caller:
     library = package_of(frame.inside[-1].co_filename) if frame.inside else ""
-    return replace(_described(frame), library=library)
+    try:
+        caller = _read(frame)
+    except Exception:  # whatever the user's objects do when they are looked at
+        _logger.debug("could not read what %s calls", frame.site, exc_info=True)
+        caller = Caller(site=frame.site, why_not="its source could not be read")
+    return replace(caller, library=library)
 
 
-def _described(frame: CallerFrame) -> Caller:
+def _read(frame: CallerFrame) -> Caller:
+    """A line with what its source says."""
     if frame.is_import and frame.callee is not None:
         return Caller(site=frame.site, why_not="it is an import", imports=frame.callee.module)
     call = _call_at(frame.code, frame.instruction)

@@ -324,7 +324,8 @@ class _Body:
         if isinstance(node, ast.Attribute):
             owner = self._global_at(node.value)
             if isinstance(owner, types.ModuleType):
-                return vars(owner).get(node.attr) or getattr(owner, node.attr, None)
+                known = vars(owner)
+                return known[node.attr] if node.attr in known else getattr(owner, node.attr, None)
         return None
 
     # --- One piece of source ----------------------------------------------------------------------

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from jitcount._pytest.github import _command
+from jitcount._pytest.github import Github, _command, _Failure
 from tests._pytest.reading import whole
 from tests.expected import expect
 from tests.helpers import Finished, Project
@@ -143,7 +143,8 @@ ANNOTATED = [
 
 IN_A_LOOP = (
     "::error file=test_it.py,line=23,title=16 compiles%3A step ×8%2C sin ×8::step ×8, expected 0: "
-    "axis 0 of x: 3 … 10, 8 of them; sin ×8, expected 0: axis 0 of x: 3 … 10, 8 of them"
+    "axis 0 of x: 3 … 10, 8 of them [JC101]; sin ×8, expected 0: axis 0 of x: 3 … 10, 8 of them "
+    "[JC101]"
 )
 
 
@@ -157,8 +158,8 @@ def test_what_came_at_one_line_for_one_reason_is_said_once(on_github: Finished) 
         failure.partition("\n")[2].partition("-- compiles --")[0].splitlines()[:-1],
         [
             (
-                "step ×8, expected 0: axis 0 of x: 3 … 10, 8 of them; sin ×8, expected 0: axis 0 "
-                "of x: 3 … 10, 8 of them"
+                "step ×8, expected 0: axis 0 of x: 3 … 10, 8 of them [JC101]; sin ×8, expected 0: "
+                "axis 0 of x: 3 … 10, 8 of them [JC101]"
             ),
             "test_in_a_loop must compile nothing, and compiled 16",
             "function   expected   found",
@@ -172,10 +173,10 @@ def test_what_came_at_one_line_for_one_reason_is_said_once(on_github: Finished) 
             "  because: first call of sin",
             "  → call it once in a fixture, before the test",
             "step ×7 at test_it.py:23 in test_in_a_loop",
-            "  because: axis 0 of x: 3 … 10, 8 of them",
+            "  because: axis 0 of x: 3 … 10, 8 of them [JC101]",
             "  → pad axis 0 of x to one length, or to a few (buckets)",
             "sin ×7 at test_it.py:23 in test_in_a_loop",
-            "  because: axis 0 of x: 3 … 10, 8 of them",
+            "  because: axis 0 of x: 3 … 10, 8 of them [JC101]",
             "  → pad axis 0 of x to one length, or to a few (buckets)",
             "→ to accept it, write @pytest.mark.max_compiles(16) instead of no_compiles",
         ],
@@ -195,7 +196,8 @@ def test_github_is_given_a_summary(project: Project, on_github: Finished) -> Non
             "| test\\_it.py::test\\_asserts | step: axis 0 of x 3 → 5 \\[JC101] |",
             (
                 "| test\\_it.py::test\\_in\\_a\\_loop | step ×8, expected 0: axis 0 of x: 3 … 10, "
-                "8 of them; sin ×8, expected 0: axis 0 of x: 3 … 10, 8 of them |"
+                "8 of them \\[JC101]; sin ×8, expected 0: axis 0 of x: 3 … 10, 8 of them "
+                "\\[JC101] |"
             ),
         ],
     )
@@ -236,6 +238,23 @@ def test_workers_tell_github_through_the_one_above(project: Project) -> None:
     }
     done = project.run("-n2", "-k", "marked or asserts", env=env)
     assert (done.returncode, sorted(annotations(done.stdout))) == (1, ANNOTATED), done.stdout
+
+
+def test_the_cases_of_a_test_are_one_annotation_at_a_line() -> None:
+    github = Github(config=None)  # type: ignore[arg-type]  # it is not asked
+    for number in range(3):
+        failure = _Failure(
+            f"step ×1, expected 0 ({number})", (("a.py", 3, f"step(f32[{number}])"),)
+        )
+        github._failed[f"a.py::test_step[{number}]"] = failure
+    github._failed["a.py::test_other"] = _Failure("step ×2", (("a.py", 3, "step ×2"),))
+    assert github._annotations() == [
+        (
+            "::error file=a.py,line=3,title=step(f32[0])::step ×1, expected 0 (0); "
+            "the same line in 2 more cases"
+        ),
+        "::error file=a.py,line=3,title=step ×2::step ×2",
+    ]
 
 
 def test_what_has_a_meaning_to_github_is_escaped() -> None:

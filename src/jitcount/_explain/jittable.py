@@ -372,8 +372,6 @@ class _Body:
                 self._check_name(name)
         if isinstance(node, ast.Attribute | ast.Subscript) and isinstance(node.ctx, ast.Store):
             self._check_change(node)
-        if isinstance(node, ast.comprehension) and not self._is_short(node.iter):
-            raise _Doubt("it loops")
 
     def _check_condition(self, test: ast.expr) -> None:
         if not self._is_static(test):

@@ -100,10 +100,16 @@ class Github:
                 file.write(f"{markdown.render(parts)}\n\n")
 
     def _annotations(self) -> list[str]:
+        """One for a test and a line, whatever the parameters of the test are."""
+        cases: dict[tuple[str, str, int], list[tuple[str, str]]] = {}
+        for test, failure in self._failed.items():
+            for file, line, call in failure.places:
+                place = test.partition("[")[0], file, line
+                cases.setdefault(place, []).append((call, failure.what))
         return [
-            _command(file=_in_repository(file), line=str(line), title=call, text=failure.what)
-            for failure in self._failed.values()
-            for file, line, call in failure.places
+            _command(file=_in_repository(file), line=str(line), title=call, text=f"{what}{more}")
+            for (_, file, line), [(call, what), *others] in cases.items()
+            for more in [f"; the same line in {plural(len(others), 'more case')}" if others else ""]
         ]
 
     def _parts(self) -> list[Part]:

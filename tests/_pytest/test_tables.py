@@ -1,8 +1,11 @@
-"""What a run compiled again, and what a persistent cache would have served."""
+"""What a run compiled, what again, and what a persistent cache would have served."""
 
 from msgspec.structs import replace
 
-from jitcount._pytest.tables import duplicate_compiles
+from jitcount._explain.causes.arrays import Shape
+from jitcount._observe.array_type import ArrayType
+from jitcount._observe.call_site import CallSite
+from jitcount._pytest.tables import Suite, duplicate_compiles, suite_report
 from jitcount._show.terminal import render
 from tests.expected import expect
 from tests.helpers import STEP_COMPILED
@@ -27,3 +30,35 @@ def test_nothing_is_said_where_nothing_came_again() -> None:
     from_disk = replace(ONE, from_disk=True)
     elsewhere = replace(ONE, platform="tpu")
     assert duplicate_compiles([ONE, SLOW, unknown, unknown, from_disk, elsewhere]) == []
+
+
+def test_what_workers_compile_at_the_same_time_is_summed_up_everywhere() -> None:
+    longer = Shape("x", ArrayType("float32", (3,)), ArrayType("float32", (4,)))
+    tests = {
+        f"test_{name}.py::test": [
+            replace(
+                STEP_COMPILED,
+                compile_s=1.0,
+                started_at=100.0,
+                causes=(longer,),
+                call_site=CallSite(f"test_{name}.py:3 in test"),
+            )
+        ]
+        for name in "ab"
+    }
+    report = render(suite_report(Suite(tests=tests, outside={}, run_s=9.0, workers=2), 10), 80)
+    expect(
+        report.partition("The most")[0],
+        "2 compiles took 2 s in 2 workers, and the run 9 s; 2 of 2 tests compile\n"
+        "\n"
+        "What to fix, by what it saves over the whole suite\n"
+        "  1. step at test_a.py:3 in test: 1 recompile, 1 s [JC101]\n"
+        "    axis 0 of x: 3 → 4\n"
+        "    → pad axis 0 of x to one length, or to a few (buckets)\n"
+        "    in test_a.py::test (1 s)\n"
+        "  2. step at test_b.py:3 in test: 1 recompile, 1 s [JC101]\n"
+        "    axis 0 of x: 3 → 4\n"
+        "    → pad axis 0 of x to one length, or to a few (buckets)\n"
+        "    in test_b.py::test (1 s)\n"
+        "\n",
+    )

@@ -331,7 +331,7 @@ def lowest(session: nox.Session) -> None:
 
 @nox.session(default=False, tags=["weekly"])
 def attack(session: nox.Session) -> None:
-    """Damage files, mutate command lines, interrupt and end runs: nothing is lost."""
+    """Damage files, interrupt and end runs, end blocks in any order: nothing is lost, all holds."""
     install_tests(session)
     run_pytest(session, "tests/attack", *PARALLEL, JITCOUNT_ATTACK="full")
 

@@ -64,8 +64,11 @@ class Registry:
 
         self._loaded_profiler: Profiler | None = None
         self._profiles_open = 0
-        # A garbage collection in here may run a finalizer that opens a recorder, or compiles.
-        self._changing = threading.RLock()
+        self.changing = threading.RLock()
+        """Held while anything of this changes, and by what must change together with it. There is
+        one such lock: a garbage collection in here may run a finalizer that ends a block, and with
+        two of them, in two threads, each would wait for the other."""
+
         self._asking = threading.RLock()
         self.listener = CompileListener(
             self._check_guards, self._hand_out_program, self._report_compile
@@ -90,12 +93,12 @@ class Registry:
         """Keep an entry in one of the tuples for a block."""
 
         def begin() -> None:
-            with self._changing:
+            with self.changing:
                 setattr(self, name, (*getattr(self, name), entry))
                 self._refresh()
 
         def end() -> None:
-            with self._changing:
+            with self.changing:
                 setattr(self, name, _without(entry, getattr(self, name)))
                 self._refresh()
 
@@ -108,14 +111,14 @@ class Registry:
     def _begin_profiling(self) -> None:
         """Profile every compile, until `_end_profiling` was called as often."""
         self.load_profiler()
-        with self._changing:
+        with self.changing:
             self._profiles_open += 1
             self.profiler = self._loaded_profiler
             self._refresh()
 
     def _end_profiling(self) -> None:
         """Profile no more, unless another block wants it."""
-        with self._changing:
+        with self.changing:
             self._profiles_open -= 1
             if not self._profiles_open:
                 stopped, self.profiler = self.profiler, None
@@ -149,7 +152,7 @@ class Registry:
         except ImportError:  # a finalizer, in the middle of this import: it has no profile
             _logger.debug("could not load the profiler", exc_info=True)
             return
-        with self._changing:
+        with self.changing:
             if self._loaded_profiler is None:
                 self._loaded_profiler = Profiler()
 

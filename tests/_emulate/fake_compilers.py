@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from jitcount._emulate import as_if, emulator
-from jitcount._emulate.emulator import BytesCache, Emulator
+from jitcount._emulate.emulator import BytesCache
+from jitcount._targets import installed
 from jitcount._targets.compilers import Compilers
 from jitcount._targets.protocol import Answer, BuildExecutable
 from tests._emulate.cases import module, parameters
@@ -61,8 +62,10 @@ def fake_compilers() -> Iterator[FakeCompilers]:
 
     with pytest.MonkeyPatch.context() as monkeypatch:
         monkeypatch.setattr(Compilers, "ask", ask)
-        monkeypatch.setattr(Emulator, "get_ready", lambda _: None)
+        monkeypatch.setattr(Compilers, "submit", lambda _, job: job.on_result(Answer()))
+        monkeypatch.setattr(Compilers, "get_ready", lambda *_: None)
         monkeypatch.setattr(emulator, "_programs", BytesCache(1 << 20, lambda made: len(made.hlo)))
         monkeypatch.setattr(emulator, "_executables", BytesCache(1 << 20, len))
         monkeypatch.setattr(as_if, "require_installed", lambda _: None)
+        monkeypatch.setattr(installed, "require_installed", lambda _: None)
         yield made

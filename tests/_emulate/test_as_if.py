@@ -6,6 +6,7 @@ import sys
 import threading
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -16,7 +17,8 @@ import pytest
 import jitcount
 from jitcount._emulate import as_if as as_if_room
 from jitcount._emulate.active_target import active_target
-from jitcount._emulate.as_if import emulated_here
+from jitcount._emulate.arithmetic import EXACT
+from jitcount._emulate.as_if import as_on_the_cpu, emulated_here, emulated_instead
 from jitcount._emulate.emulator import Emulated, Emulator
 from jitcount._jax import executables
 from jitcount._jax.substituting import Compilable
@@ -343,6 +345,34 @@ def test_what_is_traced_when_the_block_begins_is_as_on_the_cpu_and_named() -> No
     assert program.reason == "JAX had begun to compile it when the block began"
 
 
+class Slow:
+    """A static argument that takes its time to say what it is."""
+
+    def __init__(self) -> None:
+        self.begun, self.go_on = threading.Event(), threading.Event()
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __hash__(self) -> int:
+        self.begun.set()
+        assert self.go_on.wait(60)
+        return 3
+
+
+@pytest.mark.usefixtures("compilers")
+def test_a_call_that_hashes_when_the_block_begins_is_under_way_too() -> None:
+    f, slow = jax.jit(lambda x, _: x * 2, static_argnums=1), Slow()
+    with ThreadPoolExecutor(1) as pool:
+        found = pool.submit(lambda: f(X, slow))
+        assert slow.begun.wait(60)
+        with jitcount.as_if("tpu:v5e") as emulation:
+            slow.go_on.set()
+            np.testing.assert_array_equal(found.result(60), X * 2)
+    assert not emulation.faithful
+    np.testing.assert_array_equal(f(X, slow), X * 2)
+
+
 @pytest.mark.usefixtures("compilers")
 @pytest.mark.parametrize("ahead_of_time", [False, True])
 def test_what_is_traced_when_the_last_block_ends_is_named(ahead_of_time: bool) -> None:  # noqa: FBT001 (a parameter of the test)
@@ -434,3 +464,24 @@ def test_a_cause_names_the_block(monkeypatch: pytest.MonkeyPatch) -> None:
         ["jitcount.as_if: None → tpu:v5e"],
         ["jitcount.as_if: tpu:v5e → tpu:v5e, block 2"],
     ]
+
+
+@pytest.mark.usefixtures("compilers")
+def test_as_on_the_cpu_and_instead_are_for_all_threads_and_blocks_in_them_are_their_own() -> None:
+    f, exact = jax.jit(_double), replace(_emulator(), arithmetic=EXACT)
+    with jitcount.as_if("tpu:v5e") as outer:
+        inside = jitcount.as_if("tpu:v5e")
+        inside.__enter__()
+        with as_on_the_cpu():
+            np.testing.assert_array_equal(_in_a_thread(lambda: f(X)), X * 2)
+            with jitcount.as_if("cuda:h100") as other:
+                np.testing.assert_array_equal(f(X), X * 3)
+            np.testing.assert_array_equal(f(X), X * 2)
+            inside.__exit__(None, None, None)
+        with emulated_instead(exact) as instead:
+            np.testing.assert_array_equal(_in_a_thread(lambda: f(X)), X * 3)
+        np.testing.assert_array_equal(f(X), X * 3)
+        with pytest.raises(ValueError, match="end the other block first"):
+            jitcount.as_if("cuda:h100").__enter__()
+    np.testing.assert_array_equal(f(X), X * 2)
+    assert [len(each.programs) for each in (outer, other, instead)] == [1, 1, 1]

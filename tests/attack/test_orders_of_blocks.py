@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import random
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -33,7 +35,7 @@ from jax._src import compiler
 import jitcount
 from jitcount._emulate.active_target import active_target
 from tests._emulate.fake_compilers import X, fake_compilers
-from tests.attack.mutations import IS_FULL
+from tests.attack.mutations import IS_FULL, SEED
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -143,6 +145,7 @@ class Model:
 
 
 LIMIT = 2
+KINDS = ("record", "targets", "freeze", "limit", "as_if")
 
 
 class Blocks(RuleBasedStateMachine):
@@ -152,7 +155,7 @@ class Blocks(RuleBasedStateMachine):
         self.model = Model()
         self.functions = [self._function() for _ in range(4)]
         # Of one object, too, each with-statement is its own.
-        self.shared = {kind: self._new(kind) for kind in ("record", "freeze", "limit", "as_if")}
+        self.shared = {kind: self._new(kind) for kind in KINDS}
 
     @staticmethod
     def _function() -> Callable[[Any], Any]:
@@ -168,12 +171,14 @@ class Blocks(RuleBasedStateMachine):
             return jitcount.as_if("tpu:v5e")
         if kind == "limit":
             return jitcount.max_compiles(LIMIT)
+        if kind == "targets":
+            return jitcount.record(targets=["tpu:v5e"])
         return jitcount.record() if kind == "record" else jitcount.freeze()
 
     @precondition(lambda self: len(self.model.blocks) < 6)
     @rule(
         actor=ACTORS,
-        kind=st.sampled_from(["as_if", "as_if", "as_if", "record", "freeze", "limit"]),
+        kind=st.sampled_from(["as_if", "as_if", *KINDS]),
         is_shared=st.booleans(),
     )
     def open(self, actor: int, kind: str, is_shared: bool) -> None:  # noqa: FBT001 (drawn)
@@ -211,8 +216,10 @@ class Blocks(RuleBasedStateMachine):
         if block.kind == "as_if":
             assert len(block.opened.programs) == block.compiled
             assert block.opened.faithful
-        elif block.kind == "record":
+        elif block.kind in {"record", "targets"}:
             assert block.opened.count() == block.compiled
+            names = {"tpu:v5e"} if block.kind == "targets" else set()
+            assert all(compiled.on.keys() == names for compiled in block.opened.compiles)
 
     @rule(actor=ACTORS, number=st.integers(0, 3))
     def compute(self, actor: int, number: int) -> None:
@@ -230,7 +237,7 @@ class Blocks(RuleBasedStateMachine):
         np.testing.assert_array_equal(found, X * (3 if run else 2))
         if compiles:
             self.model.compiled.add((number, run))
-            for each in self.model.of("record", "limit", "as_if"):
+            for each in self.model.of("record", "targets", "limit", "as_if"):
                 each.compiled += 1
 
     @precondition(lambda self: self.model.of("as_if"))
@@ -286,3 +293,44 @@ def test_blocks_end_in_any_order() -> None:
             database=None,
         ),
     )
+
+
+# --- Threads that wait for nobody -----------------------------------------------------------------
+
+ROUNDS = 60 if IS_FULL else 4
+
+
+@pytest.fixture
+def hurried() -> Iterator[None]:
+    """Threads take turns as often as Python can."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.mark.usefixtures("compilers", "hurried")
+def test_whatever_threads_do_at_once_the_block_says_what_is_not_as_there() -> None:
+    functions = [jax.jit(lambda x: x * 2) for _ in range(3)]
+
+    def work(seed: int) -> list[str]:
+        chance, wrong = random.Random(f"{SEED} {seed}"), []  # noqa: S311 (it is to be repeated)
+        for _ in range(ROUNDS):
+            number = chance.randrange(len(functions))
+            if chance.random() < 0.3:
+                functions[number] = jax.jit(lambda x: x * 2)
+            function = functions[number]
+            if chance.random() < 0.4:
+                np.asarray(function(X))  # as there, if another thread has a block open
+                continue
+            with jitcount.as_if("tpu:v5e") as emulation:
+                found = np.asarray(function(X))
+            if not np.array_equal(found, X * 3) and emulation.faithful:
+                wrong.append(str(emulation))
+        return wrong
+
+    with ThreadPoolExecutor(6) as pool:
+        assert [wrong for each in pool.map(work, range(6)) for wrong in each] == []
+    assert (compiler.compile_or_get_cached is REAL, jax.config.values[SETTING]) == (True, 0)
+    for function in functions:
+        np.testing.assert_array_equal(function(X), X * 2)

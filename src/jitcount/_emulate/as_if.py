@@ -108,13 +108,19 @@ def emulated_instead(emulator: Emulator) -> Iterator[Emulation]:
     """Let an emulator stand in for the compiler, in all threads, instead of the one in force."""
     emulator.get_ready()
     run = _Run(emulator)
-    emulation = run.join(emulator)
-    run.begin()
-    try:
-        yield emulation
-    finally:
-        run.leave(emulation)
-        run.end(emulation)
+    with _runs.set_aside():
+        emulation = run.begin_alone()
+        try:
+            yield emulation
+        finally:
+            run.end_alone(emulation)
+
+
+@contextlib.contextmanager
+def as_on_the_cpu() -> Iterator[None]:
+    """Compute as outside of the blocks that are open, in all threads, until this ends."""
+    with _runs.set_aside(), substituting.suspended():
+        yield
 
 
 @contextlib.contextmanager
@@ -122,14 +128,12 @@ def emulated_here(emulator: Emulator) -> Iterator[Emulation]:
     """Let an emulator stand in for the compiler in this thread; others compute as they did."""
     emulator.get_ready()
     run = _Run(emulator, is_for_one_thread=True)
-    emulation = run.join(emulator)
-    run.begin()
+    emulation = run.begin_alone()
     try:
         with run.in_this_thread():
             yield emulation
     finally:
-        run.leave(emulation)
-        run.end(emulation)
+        run.end_alone(emulation)
 
 
 _BEGAN_BEFORE = "JAX had begun to compile it when the block began"
@@ -169,8 +173,6 @@ class _Run:
         )
         self._open = contextlib.ExitStack()
         self._here = threading.local()
-        # A garbage collection in here may run a finalizer that ends a block, in the same thread.
-        self._changing = threading.RLock()
         self._emulations: tuple[Emulation, ...] = ()
         self._programs: list[EmulatedProgram] = []
         self._late: list[_Late] = []
@@ -182,6 +184,15 @@ class _Run:
         """What blocks must have in common to overlap."""
         return _kind(self._emulator)
 
+    @property
+    def is_open(self) -> bool:
+        """Whether any of its blocks is."""
+        return bool(self._emulations)
+
+    def has(self, emulation: Emulation) -> bool:
+        """Whether that is one of its open blocks."""
+        return any(one is emulation for one in self._emulations)
+
     def begin(self) -> None:
         """Stand in for the compiler."""
         self._open.enter_context(registry.consuming_programs(self._take))
@@ -189,13 +200,26 @@ class _Run:
             self._open.enter_context(activate_target(self._emulator.target.name))
         substituting.blocks.begin(self._block)
 
+    def begin_alone(self) -> Emulation:
+        """Begin with the only block of the run."""
+        with registry.changing:
+            emulation = self.join(self._emulator)
+            self.begin()
+            return emulation
+
+    def end_alone(self, emulation: Emulation) -> None:
+        """End with the only block of the run."""
+        with registry.changing:
+            self.leave(emulation)
+            self.end(emulation)
+
     def in_this_thread(self) -> AbstractContextManager[None]:
         """Let this thread find what the run compiles; for a run of one thread."""
         return settings.number_in_this_thread(self._number)
 
     def join(self, emulator: Emulator) -> Emulation:
         """A block begins: it finds in JAX's caches what the run has compiled so far."""
-        with self._changing:
+        with registry.changing:
             longest = max(self._emulator.timeout, emulator.timeout)
             self._emulator = replace(self._emulator, timeout=longest)
             emulation = Emulation(emulator, list(self._programs))
@@ -204,19 +228,19 @@ class _Run:
 
     def leave(self, emulation: Emulation) -> bool:
         """A block ends; returns whether it was the last one."""
-        with self._changing:
+        with registry.changing:
             self._emulations = tuple(one for one in self._emulations if one is not emulation)
             if not self._emulations:
                 return True
-            calls = frozenset(call for call, _ in self._not_compiled(calls_under_way()))
-            self._late.append(_Late(emulation, calls))
+            if calls := frozenset(call for call, _ in self._not_compiled(calls_under_way())):
+                self._late.append(_Late(emulation, calls))
             return False
 
     def end(self, last: Emulation) -> None:
         """Let JAX compile as before; what is not compiled yet is listed in `last`, too."""
         calls = substituting.blocks.end(self._block)
         self._open.close()
-        with self._changing:
+        with registry.changing:
             for call, frame in self._not_compiled(calls):
                 described = describe_call_under_way(frame)
                 program = EmulatedProgram(
@@ -264,7 +288,7 @@ class _Run:
         )
         thread = threading.get_ident()
         call = None if compilable.call is None else _identity(thread, compilable.call)
-        with self._changing:
+        with registry.changing:
             if not self._emulations:  # all blocks have ended meanwhile, and it is listed
                 return executable if made.executable is None else None
             if call is not None:
@@ -299,8 +323,8 @@ class _Runs:
     """The run that blocks of the process have begun, if any is open."""
 
     def __init__(self) -> None:
-        self._changing = threading.RLock()
         self._run: _Run | None = None
+        self._aside: list[_Run | None] = []
         self._since = ""
 
     def begin_block(self, emulator: Emulator, site: CallSite) -> Emulation:
@@ -311,7 +335,7 @@ class _Runs:
         """
         emulator.get_ready()
         kind = _kind(emulator)
-        with self._changing:
+        with registry.changing:
             if self._run is not None and self._run.kind != kind:
                 raise ValueError(
                     f"{_written(kind)} while {_written(self._run.kind)} is open, since "
@@ -328,11 +352,26 @@ class _Runs:
 
     def end_block(self, emulation: Emulation) -> None:
         """End a block, and with the last one the run."""
-        with self._changing:
-            run = self._run
-            if run is not None and run.leave(emulation):
-                self._run = None
+        with registry.changing:
+            run = next(run for run in (self._run, *self._aside) if run and run.has(emulation))
+            if run.leave(emulation):
+                if run is self._run:
+                    self._run = None
                 run.end(emulation)
+
+    @contextlib.contextmanager
+    def set_aside(self) -> Iterator[None]:
+        """Let blocks that begin here be of another kind than those that are open."""
+        with registry.changing:
+            run, self._run = self._run, None
+            self._aside.append(run)
+        try:
+            yield
+        finally:
+            with registry.changing:
+                self._aside.remove(run)
+                if run is not None and run.is_open:
+                    self._run = run
 
 
 _runs = _Runs()

@@ -231,6 +231,30 @@ def calls_under_way() -> list[tuple[int, FrameType]]:
     return found
 
 
+def calls_about_to_begin() -> list[tuple[FrameType, int]]:
+    """Where threads are that hash or compare a value, perhaps a static argument: the caller's line.
+
+    Before JAX looks into its cache it has read its settings, and then asks for that. Only after it
+    the frame begins that `call_of` finds.
+    """
+    found = []
+    for innermost in sys._current_frames().values():  # noqa: SLF001 (documented)
+        frame: FrameType | None = innermost
+        while frame is not None:
+            if frame.f_code.co_name in {"__hash__", "__eq__"} and frame.f_back is not None:
+                found.append((frame.f_back, frame.f_back.f_lasti))
+            frame = frame.f_back
+    return found
+
+
+def caller_of(call: FrameType) -> tuple[FrameType | None, int]:
+    """Who called what JAX begins in a frame: the frame outside of JAX, and its instruction."""
+    frame = call.f_back
+    while frame is not None and frame.f_code.co_filename.startswith(JAX_DIRECTORIES):
+        frame = frame.f_back
+    return frame, -1 if frame is None else frame.f_lasti
+
+
 def read_call_under_way(frame: FrameType) -> JitCall | PrimitiveCall | None:
     """Read the call that one of the frames of `calls_under_way` began."""
     call = _jit_call(frame) if frame.f_code.co_name == "cache_miss" else None

@@ -194,6 +194,9 @@ class Blocks:
         """JAX's calls that were under way when a block last began or ended. A frame keeps what its
         call was given: those that have returned are dropped at the next compile."""
 
+        self._about_to_begin: list[tuple[FrameType, int]] = []
+        """Where threads were then that may have been on the way into a call."""
+
         self._computations: list[weakref.ref[Any]] = []
         """What JAX has lowered and keeps the executable with, for all that was substituted."""
 
@@ -221,7 +224,7 @@ class Blocks:
             self._switch()
             calls = frames.calls_under_way()
             if not self._open:
-                self._under_way = ()
+                self._under_way, self._about_to_begin = (), []
                 self._forget_executables()
                 # Unless somebody has replaced ours, which then goes on to call JAX's own.
                 if _compiler.compile_or_get_cached is _compile_or_get_cached:
@@ -252,7 +255,7 @@ class Blocks:
         frame = sys._getframe(2)  # noqa: SLF001 (documented)
         given = dict(zip(_NAMES, arguments, strict=False)) | named
         call = frames.call_of(frame)
-        was_under_way = call is not None and any(call is one for one in self._still_under_way())
+        was_under_way = call is not None and self._was_under_way(call)
         made = block.substitute(Compilable(given, as_ever, call, was_under_way=was_under_way))
         if made is None:
             return as_ever()
@@ -266,7 +269,18 @@ class Blocks:
         number = for_all[-1].number if for_all else self._number_outside
         if number != settings.number_for_all_threads():
             jax.config.update(settings.KEY_OF_BLOCKS, number)
+            self._about_to_begin = frames.calls_about_to_begin()
             self._under_way = tuple(call for _, call in frames.calls_under_way())
+
+    def _was_under_way(self, call: FrameType) -> bool:
+        if any(call is one for one in self._still_under_way()):
+            return True
+        caller, instruction = frames.caller_of(call)
+        for each in self._about_to_begin:
+            if each[0] is caller and each[1] == instruction:
+                self._about_to_begin.remove(each)  # the next time it is another call
+                return True
+        return False
 
     def _still_under_way(self) -> tuple[FrameType, ...]:
         if self._under_way:

@@ -80,8 +80,10 @@ class AsIf:
 
     def _explained(self, item: pytest.Item, call: pytest.CallInfo[None]) -> list[str]:
         """Texts that say what a failure has to do with the target, and show its test's programs."""
-        from jitcount._emulate.as_if import emulated_instead  # noqa: PLC0415 (it needs JAX)
-        from jitcount._jax.substituting import suspended  # noqa: PLC0415 (the same)
+        from jitcount._emulate.as_if import (  # noqa: PLC0415 (it needs JAX)
+            as_on_the_cpu,
+            emulated_instead,
+        )
 
         assert self.emulation is not None  # noqa: S101
         programs = self.emulation.programs[self._before :]
@@ -89,7 +91,7 @@ class AsIf:
             return [self._table(programs)]
         if not programs and not self._may_compute(item):
             return []  # it would be called twice for nothing
-        with suspended():
+        with as_on_the_cpu():
             error = _called_again(item)
         if error:
             return [f"Called again as on the CPU it fails, too: {error}", self._table(programs)]

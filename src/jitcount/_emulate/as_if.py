@@ -119,8 +119,15 @@ def emulated_instead(emulator: Emulator) -> Iterator[Emulation]:
 @contextlib.contextmanager
 def as_on_the_cpu() -> Iterator[None]:
     """Compute as outside of the blocks that are open, in all threads, until this ends."""
-    with _runs.set_aside(), substituting.suspended():
-        yield
+    with _runs.set_aside():
+        suspension = substituting.suspended()
+        with registry.changing:
+            suspension.__enter__()
+        try:
+            yield
+        finally:
+            with registry.changing:
+                suspension.__exit__(None, None, None)
 
 
 @contextlib.contextmanager

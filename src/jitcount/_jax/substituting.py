@@ -190,7 +190,7 @@ class Blocks:
         self._open: tuple[Block, ...] = ()
         self._theirs: Callable[..., Any] | None = None
         self._number_outside = 0
-        self._under_way: tuple[FrameType, ...] = ()
+        self._under_way: list[FrameType] = []
         """JAX's calls that were under way when a block last began or ended. A frame keeps what its
         call was given: those that have returned are dropped at the next compile."""
 
@@ -209,8 +209,7 @@ class Blocks:
             if self._theirs is None:
                 self._theirs = _compiler.compile_or_get_cached
                 _compiler.compile_or_get_cached = _compile_or_get_cached
-            self._open = (*self._open, block)
-            self._switch()
+            self._switch((*self._open, block))
 
     def end(self, block: Block) -> list[tuple[int, FrameType]]:
         """End a block, and put the latest of the others in force.
@@ -219,12 +218,11 @@ class Blocks:
             JAX's calls that have begun in the block and have not returned, with their threads.
         """
         with self._changing:
-            before = self._still_under_way()
-            self._open = tuple(other for other in self._open if other is not block)
-            self._switch()
+            before = [*self._still_under_way()]
+            self._switch(tuple(other for other in self._open if other is not block))
             calls = frames.calls_under_way()
             if not self._open:
-                self._under_way, self._about_to_begin = (), []
+                self._under_way, self._about_to_begin = [], []
                 self._forget_executables()
                 # Unless somebody has replaced ours, which then goes on to call JAX's own.
                 if _compiler.compile_or_get_cached is _compile_or_get_cached:
@@ -263,14 +261,20 @@ class Blocks:
             self._computations.append(weakref.ref(computation))
         return made
 
-    def _switch(self) -> None:
-        """Tell JAX which block is in force, and remember the calls that have begun before."""
-        for_all = [block for block in self._open if not block.is_for_one_thread]
+    def _switch(self, now_open: tuple[Block, ...]) -> None:
+        """Tell JAX which block is in force, and remember the calls that have begun before.
+
+        A call that finds a block's number in the setting must find the block, too: it is added
+        before the setting changes, and taken away after.
+        """
+        self._open = (*self._open, *(block for block in now_open if block not in self._open))
+        for_all = [block for block in now_open if not block.is_for_one_thread]
         number = for_all[-1].number if for_all else self._number_outside
         if number != settings.number_for_all_threads():
             jax.config.update(settings.KEY_OF_BLOCKS, number)
             self._about_to_begin = frames.calls_about_to_begin()
-            self._under_way = tuple(call for _, call in frames.calls_under_way())
+            self._under_way = [call for _, call in frames.calls_under_way()]
+        self._open = now_open
 
     def _was_under_way(self, call: FrameType) -> bool:
         if any(call is one for one in self._still_under_way()):
@@ -282,13 +286,13 @@ class Blocks:
                 return True
         return False
 
-    def _still_under_way(self) -> tuple[FrameType, ...]:
-        if self._under_way:
+    def _still_under_way(self) -> list[FrameType]:
+        """Of those calls the ones that have not returned; asked in any thread, without a lock."""
+        calls = self._under_way
+        if calls:
             now = [call for _, call in frames.calls_under_way()]
-            self._under_way = tuple(
-                call for call in self._under_way if any(call is one for one in now)
-            )
-        return self._under_way
+            calls[:] = [call for call in calls if any(call is one for one in now)]
+        return calls
 
     def _forget_executables(self) -> None:
         """Let JAX compile again what the user holds a `jax.stages.Lowered` of.

@@ -29,6 +29,11 @@ def symmetric(*batch: int, size: int, positive: float = 0) -> np.ndarray:
     return (value + np.swapaxes(value, -1, -2) + positive * np.eye(size)).astype(np.float32)
 
 
+def matrices(*extents: int, element: str, seed: int) -> np.ndarray:
+    imaginary = 1j * normal(*extents, seed=seed + 10) if element == "c64" else np.float32(0)
+    return np.asarray(normal(*extents, seed=seed) + imaginary)
+
+
 def order_of(pivots: np.ndarray, size: int) -> np.ndarray:
     found = np.arange(size)
     for at, pivot in enumerate(pivots):
@@ -101,6 +106,76 @@ def test_geqrf_and_orgqr(element: str) -> None:
     (made,) = run(text, packed, factors)
     close(made @ np.triu(packed[:5]), value, **TOLD)
     close(made.conj().T @ made, np.eye(5), **TOLD)
+
+
+@pytest.mark.parametrize("element", ["f32", "c64"])
+@pytest.mark.parametrize("transpose", [True, False])
+@pytest.mark.parametrize("left", [True, False])
+def test_ormqr(left: bool, transpose: bool, element: str) -> None:  # noqa: FBT001
+    value = matrices(7, 7, element=element, seed=0)
+    other = matrices(7, 7, element=element, seed=1)
+    packed, factors = np.linalg.qr(value, mode="raw")
+    q = np.linalg.qr(value, mode="complete")[0]
+    told = f"left = {str(left).lower()}, transpose = {str(transpose).lower()}"
+    matrix = f"{element}[7,7]{{0,1}}"
+    text = module(
+        matrix, matrix, f"{element}[7]{{0}}", matrix, target="cusolver_ormqr_ffi",
+        rest=f", backend_config={{{told}}}",
+    )  # fmt: skip
+    (made,) = run(text, packed.T, factors, other)
+    q = q.conj().T if transpose else q
+    close(made, q @ other if left else other @ q, **TOLD)
+
+
+def test_geqp3_takes_the_largest_column_first() -> None:
+    value = normal(2, 7, 5)
+    shapes = "f32[2,7,5]{1,2,0}", "s32[2,5]{1,0}"
+    text = module(
+        f"({', '.join(shapes)}, f32[2,5]{{1,0}})",
+        *shapes,
+        target="cuhybrid_geqp3",
+        rest=', backend_config={magma = "auto"}',
+    )
+    packed, order, _ = run(text, value, np.zeros((2, 5), np.int32))
+    for matrix, triangle, columns in zip(value, np.triu(packed[:, :5]), order - 1, strict=True):
+        assert sorted(columns) == list(range(5))
+        assert columns[0] == np.argmax(np.linalg.norm(matrix, axis=0))
+        gram = matrix[:, columns].T @ matrix[:, columns]
+        close(triangle.T @ triangle, gram, **TOLD)
+
+
+@pytest.mark.parametrize("element", ["f32", "c64"])
+@pytest.mark.parametrize("lower", [True, False])
+def test_sytrd(lower: bool, element: str) -> None:  # noqa: FBT001
+    value, skew = symmetric(2, size=6), normal(2, 6, 6, seed=1)
+    if element == "c64":
+        value = value + 1j * (skew - transposed(skew))
+    matrix = f"{element}[2,6,6]{{1,2,0}}"
+    text = module(
+        f"({matrix}, f32[2,6]{{1,0}}, f32[2,5]{{1,0}}, {element}[2,5]{{1,0}}, s32[2]{{0}})",
+        matrix,
+        target="cusolver_sytrd_ffi",
+        rest=f", backend_config={{lower = {str(lower).lower()}}}",
+    )
+    _, diagonal, beside, _, info = run(text, np.tril(value) if lower else np.triu(value))
+    assert info.tolist() == [0, 0]
+    for each, on, off in zip(value, diagonal, beside, strict=True):
+        three = np.diag(on) + np.diag(off, 1) + np.diag(off, -1)
+        close(np.linalg.eigvalsh(three), np.linalg.eigvalsh(each), **TOLD)
+
+
+@pytest.mark.parametrize("transpose", [True, False])
+def test_syrk(transpose: bool) -> None:  # noqa: FBT001
+    value, more = normal(2, 4, 4), symmetric(2, size=4)
+    text = module(
+        "f32[2,4,4]{2,1,0}", *["f32[2,4,4]{2,1,0}"] * 2, "f32[]", "f32[]",
+        target="cusolver_syrk_ffi",
+        rest=f", backend_config={{transpose = {str(transpose).lower()}}}",
+    )  # fmt: skip
+    (made,) = run(text, value, more, np.asarray(2, np.float32), np.asarray(3, np.float32))
+    other = transposed(value)
+    wanted = 2 * (other @ value if transpose else value @ other) + 3 * more
+    close(made, wanted, **TOLD)
 
 
 @pytest.mark.parametrize("lower", [True, False])

@@ -9,6 +9,7 @@ import math
 from typing import TYPE_CHECKING
 
 from jitcount._emulate.rules.custom_calls import call, called_name, config, with_scratch
+from jitcount._emulate.rules.products import Axes, Dot, product
 from jitcount._emulate.translate import NotKnownError
 from jitcount._emulate.writer import array
 from jitcount._hlo.parser import Shape, split
@@ -34,14 +35,20 @@ def lapack(
     name: str,
     operands: Sequence[Value],
     results: Sequence[Shape],
-    **letters: str,
+    **told: str | bool,
 ) -> list[Value]:
-    """A call of LAPACK's, as JAX makes it on a CPU; matrices lie column by column."""
+    """A call of LAPACK's, as JAX makes it on a CPU: it is told letters and truths.
+
+    Matrices lie column by column.
+    """
     element = operands[0].shape.element
     if element not in _LETTERS:
         raise NotKnownError(f"{name} of {element}")
     batch = len(operands[0].shape.extents) - (1 if name == "gtsv" else 2)
-    options = ", ".join(f"{key} = {ord(letter)} : ui8" for key, letter in letters.items())
+    options = ", ".join(
+        f"{key} = {str(value).lower() if isinstance(value, bool) else f'{ord(value)} : ui8'}"
+        for key, value in told.items()
+    )
     how = (
         f'call_target_name = "lapack_{_LETTERS[element]}{name}_ffi", api_version = 4 : i32, '
         f"backend_config = {{{options}}}, "
@@ -62,8 +69,12 @@ def is_complex(value: Value) -> bool:
     return value.shape.element.startswith("c")
 
 
+def _is_told(context: Context, name: str) -> bool:
+    return _options(context).get(name, "false") == "true"
+
+
 def _triangle(context: Context) -> str:
-    return "L" if _options(context).get("lower", "false") == "true" else "U"
+    return "L" if _is_told(context, "lower") else "U"
 
 
 @call("cusolver_potrf_ffi")
@@ -86,6 +97,46 @@ def _geqrf(context: Context) -> Values:
 def _orgqr(context: Context) -> Values:
     name = "ungqr" if is_complex(context.arrays[0]) else "orgqr"
     return lapack(context.writer, name, context.arrays, [context.result])[0]
+
+
+@call("cusolver_ormqr_ffi")
+def _ormqr(context: Context) -> Values:
+    """A matrix multiplied by that of some reflections, or its adjoint, from either side."""
+    name = "unmqr" if is_complex(context.arrays[0]) else "ormqr"
+    told = {each: _is_told(context, each) for each in ("left", "transpose")}
+    return lapack(context.writer, name, context.arrays, [context.result], **told)[0]
+
+
+@call("cuhybrid_geqp3")
+def _geqp3(context: Context) -> Values:
+    """Reflections, with the order of columns: by MAGMA, or by LAPACK itself beside the GPU."""
+    return tuple(lapack(context.writer, "geqp3", context.arrays, context.results))
+
+
+@call("cusolver_sytrd_ffi")
+def _sytrd(context: Context) -> Values:
+    """Three diagonals of a symmetric matrix, and the reflections that make them."""
+    name = "hetrd" if is_complex(context.arrays[0]) else "sytrd"
+    triangle = _triangle(context)
+    return tuple(lapack(context.writer, name, context.arrays, context.results, uplo=triangle))
+
+
+@call("cusolver_syrk_ffi")
+def _syrk(context: Context) -> Values:
+    """A matrix times its transpose, scaled, and another, scaled; both triangles.
+
+    cuBLAS writes one of them, and does not round what it multiplies unless it is told to.
+    """
+    value, more, *scales = context.arrays
+    writer, rank = context.writer, len(value.shape.extents)
+    axis = rank - (2 if _is_told(context, "transpose") else 1)
+    axes = Axes([(at, at) for at in range(rank - 2)], [(axis, axis)])
+    highest = context.changed(attributes={"operand_precision": "{highest,highest}"})
+    made = product(highest, (value, value), Dot(writer, axes))
+    alpha, beta = (writer.broadcast(each, made.shape, []) for each in scales)
+    return writer.apply(
+        "add", writer.apply("multiply", alpha, made), writer.apply("multiply", beta, more)
+    )
 
 
 @call("cusolver_syevd_ffi")

@@ -230,6 +230,31 @@ def test_float16_bfloat16_and_float64_are_not_rounded_once_more(run_hlo: Run) ->
             np.testing.assert_array_equal(made, wanted)
 
 
+@pytest.mark.parametrize("whole", [np.int32, np.uint32, np.int8])
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, ml_dtypes.bfloat16])
+def test_a_whole_number_beside_a_float_is_taken_as_one(
+    dtype: Any, whole: Any, run_hlo: Run
+) -> None:
+    """XLA:TPU leaves the two as they are in its program."""
+    left, right = np.array([[3], [100]], whole), np.array([[1.5, -0.25]], dtype)
+    wanted = (left.astype(np.float32) * right.astype(np.float32)).astype(dtype)
+    for given in ((left, right), (right.T, left.T)):
+        made = wanted if given[0] is left else wanted.T
+        case = simple("dot", given, made, _CONTRACTED)
+        for arithmetic in (TPU, EXACT):
+            assert run_hlo(case.text, *case.arguments, arithmetic=arithmetic)[0].tolist() == (
+                made.tolist()
+            )
+
+
+def test_beside_a_whole_number_a_tpu_rounds_a_float_as_ever(run_hlo: Run) -> None:
+    right = _single(np.random.default_rng(7), 1, 4)
+    left = np.array([[3], [100]], np.int32)
+    case = simple("dot", (left, right), left.astype(np.float32) @ right, _CONTRACTED)
+    (made,) = run_hlo(case.text, *case.arguments, arithmetic=TPU)
+    np.testing.assert_array_equal(made, left.astype(np.float32) @ _rounded(right))
+
+
 def test_sums_of_bfloat16_are_of_float32(run_hlo: Run) -> None:
     left = np.ones((1, 512), ml_dtypes.bfloat16)
     case = simple("dot", (left, left.T.copy()), np.full((1, 1), 512, np.float32), _CONTRACTED)

@@ -52,7 +52,7 @@ def product(context: Context, given: tuple[Value, Value], make: Make) -> Value:
     element = context.results[0].element
     inner = _inner(left.shape.element, right.shape.element, element)
     left, right = writer.convert(left, inner), writer.convert(right, inner)
-    rounding = _rounding(context, {value.shape.element for value in given})
+    rounding = _rounding(context, _multiplied({value.shape.element for value in given}, inner))
     if rounding is None or not context.translation.note_rounding(context.instruction, rounding):
         made = make(left, right, inner)
     else:
@@ -63,11 +63,26 @@ def product(context: Context, given: tuple[Value, Value], make: Make) -> Value:
 
 
 def _inner(left: str, right: str, result: str) -> str:
-    """The type in which products are summed: 16 bits in float32, as every matrix unit does."""
-    widest = max((left, right, result), key=lambda element: Shape(element, ()).bits)
-    if widest in NARROW or widest.startswith("f8"):
-        return "f32"
-    return result if result[0] in "suc" else widest
+    """The type in which products are summed: 16 bits in float32, as every matrix unit does.
+
+    A whole number beside a float is taken as a float, however wide it is.
+    """
+    if result[0] in "suc":
+        return result
+    floats = [element for element in (left, right, result) if _is_float(element)]
+    widest = max(floats, key=lambda element: Shape(element, ()).bits)
+    return "f32" if widest in NARROW or widest.startswith("f8") else widest
+
+
+def _is_float(element: str) -> bool:
+    return element.startswith(("f", "bf"))
+
+
+def _multiplied(elements: set[str], inner: str) -> set[str]:
+    """The types of what is multiplied: a whole number beside a float was made a float before."""
+    if not any(map(_is_float, elements)):
+        return elements
+    return {element if _is_float(element) else inner for element in elements}
 
 
 def _rounding(context: Context, elements: set[str]) -> Rounding | None:

@@ -9,7 +9,8 @@ not expect it. What then becomes of a test is what becomes of it on the CPU, or 
 difference. A difference is *the chip's own* where JAX's own tests say so: told that the device is a
 TPU or a GPU (JAX's option ``jax_test_dut``), the test is left out, or passes with what it demands
 of that device. `KNOWN` has the others, with the reason. Any other may be our fault: the session
-fails.
+fails. What JAX leaves out on a CPU is asked for in the same way: what it runs on that device only
+must pass.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tools.jax_tests_plugin import DEVICE, LINES, ONLY, read
+from tools.jax_tests_plugin import DEVICE, LINES, ONLY, VARIANTS, read
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -69,11 +70,22 @@ FILES = (
     "lax_vmap_op_test",
 )
 
-KNOWN: tuple[tuple[str, str, str], ...] = ()
+KNOWN: tuple[tuple[str, str, str], ...] = (
+    (
+        "cuda",
+        "*::test_threefry_gpu_kernel_lowering",
+        "it reads what JAX lowers, and that is the CPU's: only what is computed is the chip's",
+    ),
+)
 """Differences that JAX's tests do not know of: target, pattern of tests, and the chip's reason."""
+
+SKIPPED = "skipped"
 
 DIED = "died"
 """The outcome of a test whose process died, or took too long, before it ended."""
+
+NOT_COLLECTED = "not collected"
+"""The outcome of a test that pytest did not find, or that nobody asked for."""
 
 _RESULTS = Path(__file__).parents[1] / "results" / "jax-tests"
 
@@ -104,6 +116,9 @@ class Comparison:
     same: int = 0
     """How many tests end as on the CPU."""
 
+    left_out: int = 0
+    """How many of these JAX leaves out on both."""
+
     differences: list[Difference] = field(default_factory=list)
     programs: int = 0
     not_carried_over: Counter[str] = field(default_factory=Counter)
@@ -125,7 +140,7 @@ Lines = dict[str, dict[str, Any]]
 
 def outcome(lines: Lines, test: str) -> str:
     """What became of a test."""
-    return str(lines[test].get("outcome", DIED)) if test in lines else "not collected"
+    return str(lines[test].get("outcome", DIED)) if test in lines else NOT_COLLECTED
 
 
 def compare(file: str, target: str, here: Lines, there: Lines, asked_there: Lines) -> Comparison:
@@ -136,7 +151,8 @@ def compare(file: str, target: str, here: Lines, there: Lines, asked_there: Line
         target: the target.
         here: what became of its tests on the CPU.
         there: the same as if on the target.
-        asked_there: the same of tests that differ, where they take the device for the target's.
+        asked_there: the same of tests that differ, or are left out on both, where they take the
+            device for the target's.
     """
     found = Comparison(file, target)
     for test in here | there:
@@ -145,24 +161,30 @@ def compare(file: str, target: str, here: Lines, there: Lines, asked_there: Line
         found.tests += 1
         found.programs += line.get("programs", 0)
         found.not_carried_over.update(line.get("not_carried_over", ()))
-        if one == other:
+        if one == other == SKIPPED and outcome(asked_there, test) not in {SKIPPED, NOT_COLLECTED}:
+            line = asked_there[test]
+            other = outcome(asked_there, test)
+        elif one == other:
             found.same += 1
+            found.left_out += one == SKIPPED
             continue
         why = str(line.get("why", "")).partition("\n")[0]
-        reason = _reason(target, test, asked_there)
+        reason = _reason(target, test, one, asked_there)
         found.differences.append(Difference(test, one, other, why, reason))
     return found
 
 
-def _reason(target: str, test: str, asked_there: Lines) -> str:
+def _reason(target: str, test: str, here: str, asked_there: Lines) -> str:
     """Why a difference is the chip's own; empty where that is not known."""
     for where, pattern, reason in KNOWN:
         if target.startswith(where) and fnmatch(test, pattern):
             return reason
-    there = asked_there.get(test, {})
-    if there.get("outcome") == "skipped":
-        return f"JAX leaves it out there: {there['why'].removeprefix('Skipped: ')}"
-    if there.get("outcome") == "passed":
+    there = outcome(asked_there, test)
+    if there == SKIPPED:
+        return f"JAX leaves it out there: {asked_there[test]['why'].removeprefix('Skipped: ')}"
+    if there == "passed":
+        if here == SKIPPED:
+            return "JAX runs it on such a device only"
         return "it passes with what JAX demands there"
     return ""
 
@@ -178,6 +200,8 @@ class Runner:
     results: Path
     cases: int
     timeout: float
+    variants: int = 0
+    """How many variants of a test to run at most; 0 for all."""
 
     def run(
         self, file: str, target: str = "", device: str = "", only: Sequence[str] | None = None
@@ -201,6 +225,8 @@ class Runner:
             "PYTHONPATH": str(Path(__file__).parents[1]),
             "PYTHONSAFEPATH": "1",
         }
+        if self.variants:
+            env[VARIANTS] = str(self.variants)
         if device:
             env[DEVICE] = device
         if only is not None:
@@ -232,12 +258,16 @@ class Runner:
             return -1
 
     def compared(self, file: str, target: str, here: Lines) -> Comparison:
-        """A file as if on a target beside the CPU; what differs, also as JAX tests that device."""
+        """A file as if on a target beside the CPU.
+
+        What differs, and what is left out on both, is run as JAX tests that device, too.
+        """
         there = self.run(file, target)
         found = compare(file, target, here, there, {})
-        if not found.faults:
-            return found
         only = [each.test for each in found.faults]
+        only += [test for test in there if outcome(here, test) == outcome(there, test) == SKIPPED]
+        if not only:
+            return found
         asked_there = self.run(file, target, TARGETS[target], only)
         return compare(file, target, here, there, asked_there)
 
@@ -277,8 +307,8 @@ def sentence(found: Comparison) -> str:
     carried = found.programs - found.not_carried_over.total()
     return (
         f"{found.file} as if on {found.target}: of {found.tests:,} tests {found.same:,} as on the "
-        f"CPU, {len(found.own):,} the chip's own, {len(found.faults):,} differ; {carried:,} of "
-        f"{found.programs:,} programs carried over"
+        f"CPU ({found.left_out:,} left out on both), {len(found.own):,} the chip's own, "
+        f"{len(found.faults):,} differ; {carried:,} of {found.programs:,} programs carried over"
     )
 
 
@@ -336,6 +366,10 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("files", nargs="*", metavar="FILE", help="files of JAX's tests")
     parser.add_argument("--target", action="append", choices=TARGETS, help="only this target")
     parser.add_argument("--cases", type=int, default=1, help="how many generated cases a test has")
+    parser.add_argument(
+        "--variants", type=int, default=0, help="how many variants a test has at most, where it "
+        "has many that --cases does not limit; by default all"
+    )  # fmt: skip
     parser.add_argument("--timeout", type=float, default=3600, help="seconds for one process")
     parser.add_argument(
         "--results", type=Path, default=_RESULTS, help="what became of each test; kept tests are "
@@ -348,7 +382,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(error, file=sys.stderr)
         return 2
     asked.results.mkdir(parents=True, exist_ok=True)
-    runner = Runner(folder, asked.results.resolve(), asked.cases, asked.timeout)
+    runner = Runner(folder, asked.results.resolve(), asked.cases, asked.timeout, asked.variants)
     found = []
     for file in asked.files or FILES:
         here = runner.run(file)

@@ -6,7 +6,9 @@ one that was running; the next process leaves these out, and runs the others.
 
 from __future__ import annotations
 
+import inspect
 import json
+import math
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +23,9 @@ LINES = "JITCOUNT_JAX_TESTS_LINES"
 
 ONLY = "JITCOUNT_JAX_TESTS_ONLY"
 """The variable with a file that names the tests to run, as a list in JSON; without it, all."""
+
+VARIANTS = "JITCOUNT_JAX_TESTS_VARIANTS"
+"""The variable with how many variants of a test to run at most; without it, all."""
 
 DEVICE = "JITCOUNT_JAX_TESTS_DEVICE"
 """The variable with what JAX's tests are to take the device for: "tpu", "gpu"."""
@@ -39,6 +44,19 @@ def read(lines: Path) -> dict[str, dict[str, Any]]:
     return {line["test"]: line for line in found}
 
 
+def _take_variants(items: list[pytest.Item]) -> None:
+    """Leave out all but a few variants of each test, from the first on, evenly spaced."""
+    most = int(os.environ.get(VARIANTS) or len(items) or 1)
+    groups: dict[object, list[pytest.Item]] = {}
+    for item in items:
+        function: Any = inspect.unwrap(item.obj)  # type: ignore[attr-defined]
+        groups.setdefault(getattr(function, "__code__", item), []).append(item)
+    chosen = {
+        id(item) for group in groups.values() for item in group[:: math.ceil(len(group) / most)]
+    }
+    items[:] = [item for item in items if id(item) in chosen]
+
+
 class _Lines:
     """Adds a line when a test begins, and one when it has ended."""
 
@@ -52,6 +70,7 @@ class _Lines:
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         """Leave out the tests that nobody asks for, and those that an earlier process has run."""
+        _take_variants(items)
         done = read(self._lines)
         only = os.environ.get(ONLY)
         chosen = None if only is None else set(json.loads(Path(only).read_text()))

@@ -10,7 +10,7 @@ import pytest
 from tests.helpers import python
 from tools import jax_tests
 from tools.jax_tests import CHECKOUT, Difference, compare, notes, sentence, table
-from tools.jax_tests_plugin import read
+from tools.jax_tests_plugin import LINES, VARIANTS, read
 
 A, B = "tests/lax_test.py::LaxTest::testA", "tests/lax_test.py::LaxTest::testB"
 PASSED = {"outcome": "passed", "why": ""}
@@ -47,6 +47,15 @@ def test_a_difference_is_the_chips_own_where_jaxs_tests_say_so(
     assert found.differences == [difference]
 
 
+def test_what_is_left_out_on_both_is_judged_where_jax_runs_it_only_there() -> None:
+    both = {A: SKIPPED, B: SKIPPED}
+    found = compared(both, both, {A: PASSED, B: SKIPPED})
+    assert (found.same, found.left_out, found.faults) == (1, 1, [])
+    assert found.own == [Difference(A, "skipped", "passed", "", _ONLY_THERE)]
+    found = compared(both, both, {A: FAILED, B: SKIPPED})
+    assert found.faults == [Difference(A, "skipped", "failed", "AssertionError: far off")]
+
+
 def test_a_known_difference_has_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jax_tests, "KNOWN", (("tpu", "*::testA", "sums in another order"),))
     (difference,) = compared({A: PASSED}, {A: FAILED}, {}).own
@@ -68,8 +77,8 @@ def test_the_table_has_a_row_for_each_file_and_adds_them_up() -> None:
     two = compared({A: PASSED, B: PASSED}, {A: FAILED | {"programs": 1}, B: FAILED}, {B: SKIPPED})
     gpu = compare("nn_test", "cuda:h100", {A: PASSED}, {A: PASSED}, {})
     assert sentence(two) == (
-        "lax_test as if on tpu:v5e: of 2 tests 0 as on the CPU, 1 the chip's own, 1 differ; "
-        "1 of 1 programs carried over"
+        "lax_test as if on tpu:v5e: of 2 tests 0 as on the CPU (0 left out on both), 1 the chip's "
+        "own, 1 differ; 1 of 1 programs carried over"
     )
     head = "as on the CPU | the chip's own | differ | programs carried over"
     assert table([one, gpu, two]).splitlines() == [
@@ -127,6 +136,20 @@ def test_tests_of_another_release_are_refused(
     assert installed in capsys.readouterr().err
 
 
+def test_of_many_variants_a_few_run_from_the_first_on_evenly_spaced(tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text(
+        "import pytest\n\n"
+        "@pytest.mark.parametrize('n', range(5))\ndef test_many(n):\n    pass\n\n"
+        "def test_one():\n    pass\n"
+    )
+    lines = tmp_path / "lines"
+    command = ("-m", "pytest", "-p", "tools.jax_tests_plugin", "-p", "no:cacheprovider")
+    done = python(*command, str(tmp_path), env={LINES: str(lines), VARIANTS: "2"})
+    assert done.returncode == 0, done.stdout
+    tests = [test.partition("::")[2] for test in read(lines)]
+    assert tests == ["test_many[0]", "test_many[3]", "test_one"]
+
+
 # --- Whole runs -----------------------------------------------------------------------------------
 
 TESTS = """
@@ -163,7 +186,20 @@ def test_with_other_demands_there():
 
 def test_other():
     assert not is_as_if()
+
+
+def test_left_out_on_both():
+    pytest.skip("slow")
+
+
+def test_on_a_tpu_only():
+    if jtu.device_under_test() != "tpu":
+        pytest.skip("only on TPUs")
+    assert is_as_if()
 """
+
+
+_ONLY_THERE = "JAX runs it on such a device only"
 
 
 @pytest.mark.thorough
@@ -179,9 +215,11 @@ def test_a_run_compares_test_by_test_and_goes_on_behind_one_that_dies(tmp_path: 
     done = python(*command, "--results", str(results), env={CHECKOUT: str(folder)})
     assert done.returncode == 1, done.stderr
     lines = done.stdout.splitlines()
-    about = "lax_test as if on tpu:v5e: of 5 tests"
-    assert lines[0].startswith(f"{about} 1 as on the CPU, 2 the chip's own, 2 differ; ")
+    about = "lax_test as if on tpu:v5e: of 7 tests"
+    counts = "2 as on the CPU (1 left out on both), 3 the chip's own, 2 differ; "
+    assert lines[0].startswith(f"{about} {counts}")
     about = "tpu:v5e tests/lax_test.py::test_"
+    assert f"{about}on_a_tpu_only: skipped on the CPU, passed there. {_ONLY_THERE}" in lines
     told = [line.removeprefix(about).split(": passed on the CPU, ") for line in lines]
     assert [each for each in told if len(each) > 1] == [
         ["that_dies_there", "died there. NOT EXPLAINED: "],
@@ -197,9 +235,11 @@ def test_a_run_compares_test_by_test_and_goes_on_behind_one_that_dies(tmp_path: 
         "test_left_out_there",
         "test_with_other_demands_there",
         "test_other",
+        "test_left_out_on_both",
+        "test_on_a_tpu_only",
     ]
     text = "".join(json.dumps({"test": test} | PASSED) + "\n" for test in kept)
     (results / "lax_test-tpu-v5e.jsonl").write_text(text)
     again = python(*command, "--results", str(results), env={CHECKOUT: str(folder)})
     assert again.returncode == 0, again.stderr
-    assert again.stdout.startswith("lax_test as if on tpu:v5e: of 5 tests 5 as on the CPU, ")
+    assert again.stdout.startswith("lax_test as if on tpu:v5e: of 7 tests 5 as on the CPU (0 ")

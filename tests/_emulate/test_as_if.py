@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax import lax
 
 import jitcount
 from jitcount._emulate import as_if as as_if_room
@@ -197,6 +198,16 @@ def test_several_kinds_of_callbacks_are_named() -> None:
         jax.effects_barrier()
     reasons = [program.reason for program in emulation.programs if program.function == "f"]
     assert reasons == ["debug_callback and pure_callback call back into Python"]
+
+
+def test_outside_of_jit_the_branch_for_this_platform_is_called(compilers: FakeCompilers) -> None:
+    """JAX may be unable to lower the other one here: it would raise."""
+    compilers.say(module("ROOT %number = s32[] constant(1)"))
+    with jitcount.as_if("tpu:v5e") as emulation:
+        assert lax.platform_dependent("x", cpu=lambda _: "here", tpu=lambda _: "there") == "here"
+    assert [program.reason for program in emulation.programs] == [
+        "lax.platform_dependent outside of jit takes the branch for this machine"
+    ]
 
 
 @pytest.mark.usefixtures("compilers")

@@ -15,6 +15,7 @@ from jitcount._emulate.shardings import in_tiles, part_of
 from jitcount._emulate.translate import NotKnownError, translate
 from jitcount._hlo.parser import estimated_cycles, has_bfloat16_arrays_as_constants
 from jitcount._jax import settings
+from jitcount._jax.jaxprs import chooses_a_platform
 from jitcount._jax.precision import with_highest_precision
 from jitcount._jax.replacing import Shards
 from jitcount._targets.compilers import compilers
@@ -103,6 +104,13 @@ class Emulator:
         ):
             raise NotPortableError(
                 "it was lowered before the block began; call .lower() inside the block"
+            )
+        if lowered_program.lowering is not None and chooses_a_platform(
+            lowered_program.lowering.jaxpr
+        ):
+            # The branch for the target may have operations that JAX cannot lower here: it raises.
+            raise NotPortableError(
+                "lax.platform_dependent outside of jit takes the branch for this machine"
             )
         request = lower_for_target(lowered_program, self.target.platform, keep_places=True)
         if request.left_out:

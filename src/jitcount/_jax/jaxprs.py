@@ -306,6 +306,15 @@ def callbacks(jaxpr: Any, around: tuple[Any, ...] = ()) -> Iterator[Callback]:
                 yield from callbacks(inside, (*around, equation))
 
 
+def chooses_a_platform(jaxpr: Any) -> bool:
+    """Whether a program only says on which platform it is: `lax.platform_dependent` outside of jit.
+
+    JAX calls the branch of the number that it returns. In a program, the choice is one equation
+    among others, or none any more.
+    """
+    return [equation.primitive.name for equation in equations_in(jaxpr)] == ["platform_index"]
+
+
 def _traced_under(equations: tuple[Any, ...]) -> TracedFrame | None:
     """The stacks of equations that are each inside of the one before, as one; None for no frames.
 

@@ -79,7 +79,7 @@ def test_every_compile_tells_how_it_is_lowered_for_another_platform(
 def test_what_was_lowered_here_can_be_lowered_for_another_platform(platform: str) -> None:
     ((lowering, _),) = lowerings_of(lambda: jax.jit(jax.nn.relu)(X))
     assert lowering is not None
-    program = lower_for(lowering, platform)
+    program, _ = lower_for(lowering, platform)
     assert program.startswith(b"ML\xefR")  # MLIR's bytecode
     assert b"jit_relu" in program
     assert __file__.encode() not in program
@@ -114,7 +114,7 @@ def test_a_module_is_compiled_for_the_devices_at_hand() -> None:
     ((lowering, compilation),) = lowerings_of(lambda: jax.jit(double)(X))
     assert lowering is not None
     assert compilation is not None
-    program = lower_for(lowering, jax.default_backend())
+    program, _ = lower_for(lowering, jax.default_backend())
     may_move = compilation.inputs_may_move, compilation.outputs_may_move
     made = compile_module(program, jax.devices()[:1], may_move, {}, jax.default_backend())
     assert made.hlo_modules()[0].to_string().startswith("HloModule jit_double")

@@ -10,7 +10,6 @@ import atexit
 import contextlib
 import sys
 import time
-from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from jitcount._cli.run_files import write_files
@@ -23,7 +22,7 @@ from jitcount._record.record import record
 from jitcount._registry import registry
 from jitcount._show.log_table import log_table
 from jitcount._show.parts import Note
-from jitcount._show.target_table import target_tables
+from jitcount._show.target_table import failures_on, target_tables
 from jitcount._show.text import arguments_of, plural, seconds
 from jitcount._text import one_line
 
@@ -42,6 +41,7 @@ if TYPE_CHECKING:
     from jitcount._profile.loops import LoopPrograms
     from jitcount._show.parts import Part
     from jitcount._show.stderr import StderrWriter
+    from jitcount._targets.result import OnTarget
     from jitcount._try_calls.jitted_call import JittedCall
     from jitcount._try_calls.processes import Program
     from jitcount._try_calls.trying import Trial
@@ -208,15 +208,12 @@ class RunReport:
 
     def _refused(self, compiles: Sequence[Compile]) -> list[str]:
         """For each target, how many programs were not compiled for it, in words."""
-        counts = Counter(
-            name
-            for compiled in compiles
-            for name, result in compiled.on.items()
-            if result.error is not None
-        )
-        return [
-            f"{plural(count, 'program')} not compiled for {name}" for name, count in counts.items()
-        ]
+        failed: dict[str, list[OnTarget]] = {}
+        for compiled in compiles:
+            for name, result in compiled.on.items():
+                if result.error is not None:
+                    failed.setdefault(name, []).append(result)
+        return [failures_on(name, results) for name, results in failed.items()]
 
     def _next_steps(self, compiles: Sequence[Compile]) -> list[str]:
         """What else would help, in a line each."""

@@ -292,6 +292,7 @@ class _Run:
             reason=made.reason,
             roundings=by_line(made.sites),
             cycles=made.cycles,
+            fallback=made.fallback,
         )
         thread = threading.get_ident()
         call = None if compilable.call is None else _identity(thread, compilable.call)

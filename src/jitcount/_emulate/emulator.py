@@ -13,26 +13,29 @@ import msgspec
 from jitcount._emulate.arithmetic import EXACT, arithmetic_of
 from jitcount._emulate.shardings import in_tiles, part_of
 from jitcount._emulate.translate import NotKnownError, translate
+from jitcount._hlo.locations import sites_at
 from jitcount._hlo.parser import estimated_cycles, has_bfloat16_arrays_as_constants
 from jitcount._jax import settings
-from jitcount._jax.jaxprs import chooses_a_platform
+from jitcount._jax.jaxprs import chooses_a_platform, equations
 from jitcount._jax.precision import with_highest_precision
 from jitcount._jax.replacing import Shards
 from jitcount._targets.compilers import compilers
 from jitcount._targets.lowering import CompileRequest, NotPortableError, lower_for_target
 from jitcount._targets.names import parse
 from jitcount._targets.protocol import BuildExecutable
-from jitcount._targets.result import first_line
+from jitcount._targets.result import fallback_sentence, first_line, what_target_said
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
     from jitcount._emulate.arithmetic import Arithmetic
     from jitcount._emulate.translate import Site, Translated
+    from jitcount._jax.lowering import Lowering
     from jitcount._jax.substituting import Compilable
+    from jitcount._observe.call_site import CallSite
     from jitcount._observe.in_flight import LoweredProgram
     from jitcount._targets.names import Target
-    from jitcount._targets.protocol import Shardings
+    from jitcount._targets.protocol import Shardings, WithoutTriton
 
 HERE = parse("cpu")
 
@@ -47,6 +50,9 @@ class Emulated:
     cycles: int | None = None
     """The target's compiler's own estimate, where it has one."""
 
+    fallback: str = ""
+    """What the target's compiler made it without, and why; empty for almost all."""
+
 
 @dataclass(frozen=True, slots=True)
 class _TargetProgram:
@@ -54,6 +60,7 @@ class _TargetProgram:
 
     hlo: str
     shardings: Shardings | None
+    without: WithoutTriton | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,12 +142,18 @@ class Emulator:
             devices=compilable.devices,
             is_float32=is_float32,
             perturbation_seed=self.perturbation_seed,
+            products=_products_in(lowered_program.lowering),
         )
         shards = _shards(compilable, made.shardings) if compilable.devices > 1 else None
         _require_same_types(compilable, shards, found)
         text = compilable.with_body(found.text, shards, has_long_chains=found.has_long_chains)
         executable = self._executable(compilable, text, request.task.devices)
-        return Emulated(executable, found.sites, cycles=estimated_cycles(made.hlo))
+        return Emulated(
+            executable,
+            found.sites,
+            cycles=estimated_cycles(made.hlo),
+            fallback=fallback_sentence(made.without, request.products),
+        )
 
     def _made(self, request: CompileRequest) -> _TargetProgram:
         """What the target's compiler makes of a program; a test suite has the same one often.
@@ -154,8 +167,8 @@ class Emulator:
             task = msgspec.structs.replace(request.task, keep_hlo=True)
             answer = compilers().ask(self.target, task, request.bytecode, self.timeout)
             if answer.error is not None:
-                raise NotKnownError(f"{self.target.name} refuses it: {answer.error}")
-            made = _TargetProgram(answer.block.decode(), answer.shardings)
+                raise NotKnownError(what_target_said(self.target.name, answer.error))
+            made = _TargetProgram(answer.block.decode(), answer.shardings, answer.without_triton)
             _programs.put(key, made)
         return made
 
@@ -224,6 +237,15 @@ _programs: BytesCache[_TargetProgram] = BytesCache(128 << 20, lambda made: sys.g
 
 _executables: BytesCache[bytes] = BytesCache(64 << 20, len)
 """Executables for this machine, by their text and options; empty where they cannot travel."""
+
+
+_PRODUCTS = frozenset({"conv_general_dilated", "dot_general"})
+
+
+def _products_in(lowering: Lowering | None) -> list[CallSite]:
+    """The lines of a program's products."""
+    every = () if lowering is None else equations(lowering.jaxpr)
+    return [sites_at(each.stack).user for each in every if each.primitive in _PRODUCTS]
 
 
 def _shards(compilable: Compilable, shardings: Shardings | None) -> Shards:

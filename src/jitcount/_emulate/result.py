@@ -28,13 +28,13 @@ class RoundingAt:
     """``"model.py:8 in attention"``; with ``.file``, ``.line``, ``.function``."""
 
     what: str
-    """The operation: ``"dot_general"``."""
+    """The product as its line calls it: ``"@"``, ``"einsum"``, ``"Dense"``."""
 
     to: str
     """``"bfloat16"``, ``"bfloat16, three passes"``, ``"TF32"``."""
 
     count: int
-    """How many roundings of the target's program come from there."""
+    """How many products of the target's program come from there."""
 
     @property
     def code(self) -> str:
@@ -63,6 +63,11 @@ class EmulatedProgram:
 
     cycles: int | None = None
     """What one run takes on the target, by its compiler's own estimate; None where it has none."""
+
+    fallback: str = ""
+    """What it was compiled without, where the target's compiler fails only because there is no
+    device to try its choice on; empty for almost all.
+    """
 
     def __str__(self) -> str:
         call = f"{self.function}({', '.join(self.signature)})"

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from jitcount._emulate.arithmetic import BFLOAT16, EXACT, Rounding
+from jitcount._emulate.product_source import written_name
 from jitcount._emulate.writer import Value, Values, Writer, flat_values
 from jitcount._hlo import parser
 from jitcount._hlo.locations import SourceTables
@@ -36,7 +37,7 @@ class Site:
 
     place: CallSite
     what: str
-    """The operation as JAX calls it: ``dot_general``."""
+    """The product as its line calls it: ``@``."""
 
     rounding: Rounding
 
@@ -68,6 +69,7 @@ def translate(  # noqa: PLR0913 (each is one more way to run the same text)
     devices: int = 1,
     is_float32: bool = False,
     perturbation_seed: int = 0,
+    products: Collection[CallSite] = (),
 ) -> Translated:
     """Rewrite an optimised HLO module.
 
@@ -78,6 +80,7 @@ def translate(  # noqa: PLR0913 (each is one more way to run the same text)
         devices: the number of devices that it is sharded over.
         is_float32: the program itself has no bfloat16.
         perturbation_seed: seed for perturbing unknown hardware rounding; 0 disables it.
+        products: the lines of the products that the program had before it was compiled.
 
     Raises:
         NotKnownError: something in the module has no meaning here; the text names it.
@@ -86,9 +89,12 @@ def translate(  # noqa: PLR0913 (each is one more way to run the same text)
 
     try:
         module = parser.parse(text)
-        if is_float32 and arithmetic is EXACT:
+        # Some products are to keep all bits: so what is rounded for them before must keep them.
+        if is_float32 and (arithmetic is EXACT or exact):
             module = _in_float32(module)
-        translation = Translation(module, arithmetic, exact, devices, is_float32, perturbation_seed)
+        translation = Translation(
+            module, arithmetic, exact, devices, is_float32, perturbation_seed, products
+        )
         return _translated(translation)
     except (ValueError, TypeError, KeyError, IndexError) as error:
         raise NotKnownError(str(error)) from error
@@ -175,6 +181,9 @@ class Translation:
     perturbation_seed: int = 0
     """Seed for perturbing unknown hardware rounding; 0 disables it."""
 
+    products: Collection[CallSite] = ()
+    """The lines of the products that the program had before it was compiled."""
+
     sites: list[Site] = field(default_factory=list)
     is_in_loop: bool = False
     """Whether the instruction at hand is part of a loop that the target made of a fusion."""
@@ -210,25 +219,58 @@ class Translation:
             self.collected[context.instruction.name] = tuple(context.operands)
         return rule(context)
 
-    def note_rounding(self, instruction: Instruction, rounding: Rounding) -> bool:
-        """Note that an instruction rounds; returns whether it is to be rounded in this run."""
-        what = instruction.metadata.get("op_name", '""').strip('"').rpartition("/")[2]
-        place = self._place(instruction)
-        self.sites.append(Site(place, what or instruction.opcode, rounding))
+    def note_rounding(self, product: Instruction, rounding: Rounding) -> bool:
+        """Note that a product rounds; returns whether it is to be rounded in this run."""
+        place = self._place(product)
+        self.sites.append(Site(place, self._name_of(product, place), rounding))
         return place not in self.exact
 
-    def _place(self, instruction: Instruction) -> CallSite:
-        """The line that an instruction comes from; of one that a compiler made, a line near it."""
-        place = self.places.site_of(instruction.metadata)
+    def note_narrowed(self, product: Instruction) -> None:
+        """Note a product that takes only what was rounded for it before, wherever that was."""
+        shapes = product.operand_shapes
+        is_narrow = all(isinstance(each, Shape) and each.element == "bf16" for each in shapes)
+        if self.is_float32 and is_narrow:
+            self.note_rounding(product, _NARROWED)
+
+    def _name_of(self, product: Instruction, place: CallSite) -> str:
+        """What people call a product: as its line does."""
+        op_name = product.metadata.get("op_name", '""').strip('"')
+        if place.startswith(NEAR):
+            return op_name.rpartition("/")[2] or product.opcode
+        return written_name(place, self.places.stack_of(product.metadata), op_name)
+
+    def _place(self, product: Instruction) -> CallSite:
+        """The line that a product comes from.
+
+        A kernel that a compiler makes of several lines says none. It has that of the one product
+        near it that is nowhere else; where there are more, it is near a line.
+        """
+        place = self.places.site_of(product.metadata)
         if place is not UNKNOWN_SITE:
             return place
+        near = self._place_near(product)
+        known = {
+            self.places.site_of(each.metadata)
+            for each in self.module.instructions.values()
+            if each.opcode in _PRODUCTS
+        }
+        around = (near.file, near.function)
+        missing = {each for each in self.products if (each.file, each.function) == around} - known
+        if len(missing) == 1:
+            return missing.pop()
+        if near is UNKNOWN_SITE:
+            return near
+        return CallSite(f"{NEAR}{near}", near.file, near.line, near.function)
+
+    def _place_near(self, instruction: Instruction) -> CallSite:
+        """The line of what an instruction takes, or of what that takes."""
         waiting, seen = list(instruction.operands), 0
         while waiting and seen < _MOST_LOOKED_AT:
             seen += 1
             other = self.module.instructions[waiting.pop(0)]
             place = self.places.site_of(other.metadata)
             if place is not UNKNOWN_SITE:
-                return CallSite(f"{NEAR}{place}", place.file, place.line, place.function)
+                return place
             waiting += other.operands
             if other.opcode == "fusion":
                 (name,) = other.called("calls")
@@ -249,7 +291,9 @@ class Translation:
 NEAR = "near "
 _MOST_LOOKED_AT = 16
 
-NARROWED = Rounding(BFLOAT16)
+_PRODUCTS = frozenset({"convolution", "dot"})
+
+_NARROWED = Rounding(BFLOAT16)
 """What XLA:TPU does to the inputs of a product already where it moves them."""
 
 _COLLECTIVES = frozenset(
@@ -330,20 +374,9 @@ class Context:
         """A value with the elements that the instruction declares.
 
         XLA:TPU rounds what a product takes already where it moves it: a copy of float32 may be one
-        of bfloat16. That is a rounding as any other; where it is not to be, the value stays as it
-        is, and what follows takes it so.
+        of bfloat16.
         """
-        element = self.instruction.shape.element
-        if value.shape.element == element:
-            return value
-        is_rounding = (value.shape.element, element) == ("f32", "bf16")
-        if (
-            is_rounding
-            and self.translation.is_float32
-            and not self.translation.note_rounding(self.instruction, NARROWED)
-        ):
-            return value
-        return self.writer.convert(value, element)
+        return self.writer.convert(value, self.instruction.shape.element)
 
 
 Rule = Callable[[Context], Values]

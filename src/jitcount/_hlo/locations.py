@@ -126,7 +126,7 @@ class SourceTables:
         if "stack_frame_id" in metadata and self.tables:
             number = int(metadata["stack_frame_id"])
             if number not in self._found:
-                self._found[number] = sites_at(self.deep.whole(self._stack(number)))
+                self._found[number] = sites_at(self.stack_of(metadata))
             return self._found[number]
         if "source_file" not in metadata:
             return Sites(UNKNOWN_SITE)
@@ -137,6 +137,12 @@ class SourceTables:
         if self.deep.lines:  # another program's
             return UNKNOWN_SITES
         return Sites(CallSite(f"{file.rpartition('/')[2]}:{line}", file, line))
+
+    def stack_of(self, metadata: dict[str, str]) -> Stack:
+        """The stack that an instruction comes from; empty in releases before the tables."""
+        if "stack_frame_id" not in metadata or not self.tables:
+            return ()
+        return self.deep.whole(self._stack(int(metadata["stack_frame_id"])))
 
     def _stack(self, number: int) -> Stack:
         found: list[Frame] = []

@@ -10,6 +10,7 @@ import contextlib
 import hashlib
 import importlib
 import io
+import re
 import types
 import weakref
 from dataclasses import dataclass, replace
@@ -167,8 +168,8 @@ class _AbsentBackend:
 
 def lower_for(
     lowering: Lowering, platform: str, *, has_callbacks: bool = False, keep_places: bool = False
-) -> bytes:
-    """Lower for another platform, as StableHLO bytecode.
+) -> tuple[bytes, list[tuple[tuple[str, int, str], ...]]]:
+    """Lower for another platform, as StableHLO bytecode; returns also each product's stack.
 
     Of callbacks the instructions stay, and nothing that they could call. Without `keep_places` the
     module does not say from which lines of the source it comes.
@@ -181,13 +182,15 @@ def lower_for(
         arguments["backend"] = _AbsentBackend(platform, arguments["backend"])
     no_lines = jax.log_compiles(False)  # noqa: FBT003 (the user should not hear of this one)
     # A library's frames may be more than the ten that JAX writes: the user's come after them.
-    stacks = (("jax_traceback_in_locations_limit", -1),) if keep_places else ()
-    with settings.set_as((*lowering.settings, *stacks)), no_lines:
+    stacks = ("jax_traceback_in_locations_limit", -1)
+    with settings.set_as((*lowering.settings, stacks)), no_lines:
         made = lowering.lower(**arguments)
         module = made[0]
         if getattr(made[-1], "uses_dim_vars", False):
             module = _mlir.refine_polymorphic_shapes(module)  # as JAX does before it compiles
-        return bytecode_of(module.operation) if keep_places else _without_places(module.operation)
+        whole = module.operation
+        products = [stack_of(each) for each in products_in(whole)]
+        return bytecode_of(whole) if keep_places else _without_places(whole), products
 
 
 def lowered_bytes(function: Callable[..., Any], arguments: Sequence[Any], platform: str) -> bytes:
@@ -205,6 +208,38 @@ def run_here(executable: Any, inputs: Sequence[Any]) -> list[np.ndarray]:
     given = [jax.device_put(each, device) for each in inputs]
     results = executable.execute_sharded(given).disassemble_into_single_device_arrays()
     return [np.asarray(shards[0]) for shards in results]
+
+
+_PRODUCTS = frozenset({"stablehlo.dot_general", "stablehlo.convolution"})
+_FRAME = re.compile(r'"((?:[^"\\]|\\.)*)"\("((?:[^"\\]|\\.)*)":(\d+):')
+
+
+def products_in(module: Any) -> list[Any]:
+    """The operations of a module that are products, in an order that stays the same."""
+    found: list[Any] = []
+
+    def visit(operation: Any) -> Any:
+        if operation.name in _PRODUCTS:
+            found.append(operation)
+        return ir.WalkResult.ADVANCE
+
+    module.walk(visit)
+    return found
+
+
+def stack_of(operation: Any) -> tuple[tuple[str, int, str], ...]:
+    """The file, line and function of each frame that an operation was traced under."""
+    frames = _FRAME.findall(str(operation.location))
+    return tuple((file.replace("\\\\", "\\"), int(line), name) for name, file, line in frames)
+
+
+def with_numbered_products(bytecode: bytes) -> bytes:
+    """A module whose products are named by their numbers, which compilers then say of them."""
+    with _mlir.make_ir_context():
+        module = ir.Module.parse(bytecode)
+        for number, operation in enumerate(products_in(module.operation)):
+            operation.location = ir.Location.name(f"product {number}")
+        return bytecode_of(module.operation)
 
 
 def _without_places(module: Any) -> bytes:

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from jitcount._numerics.judging import Verdict
 
 
-REFUSES = " refuses it: "
+REFUSES = (" refuses it: ", " fails at it by an internal error")
 """In a reason why a program was not emulated: the target's own compiler does not take it."""
 
-_BY_CPU = "the CPU's compiler" + REFUSES
+_BY_CPU = "the CPU's compiler refuses it: "
 """In such a reason: it was taken there, and could not be run here."""
 
 
@@ -35,7 +35,7 @@ def findings(entry: CaseEntry, judged: Sequence[Verdict] | None = None) -> list[
     when the fault is gone, or when the case has ceased to show it. It may also end the compiler.
     """
     lines = _wrong_results(entry, judged)
-    refused = [f"as if: {line}" for line in entry.as_on_cpu if REFUSES in line]
+    refused = [f"as if: {line}" for line in entry.as_on_cpu if any(r in line for r in REFUSES)]
     if entry.known_wrong and not any(_BY_CPU in line for line in refused):
         is_wrong = bool(lines or refused)
         lines = [] if is_wrong else [f"right, and {entry.known_wrong} should make it wrong here"]

@@ -22,7 +22,7 @@ from jitcount._show.parts import Count, Heading, Note, Part, Table, figures, wor
 from jitcount._show.profile_table import loop_sentence
 from jitcount._show.terminal import render, width
 from jitcount._show.text import plural
-from jitcount._targets.result import refusal
+from jitcount._targets.result import failure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -115,7 +115,7 @@ def _is_count(value: object) -> bool:
 def check_targets(item: pytest.Item) -> None:
     """Fail a test that compiled what a target's compiler refused."""
     refused = [
-        (name, compiled, refusal(result.error))
+        (name, compiled, failure(result.error))
         for compiled in compiles_of(item)
         for name, result in compiled.on.items()
         if result.error is not None

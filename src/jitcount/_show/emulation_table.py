@@ -29,6 +29,7 @@ def sums_table(target: str, sums: EmulationSums) -> list[Part]:
     rows: list[Row] = [(*key, ", ".join(sorted(names))) for key, names in sums.rounded.items()]
     if rows:
         parts.append(Table(words("line", "operation", "inputs rounded to", "in function"), rows))
+    parts += [Note(f"{call}: {how}") for call, how in sums.fallbacks]
     parts += [Note(f"as on the CPU: {call}: {reason}") for call, reason in sums.not_emulated]
     return parts
 
@@ -76,6 +77,9 @@ class EmulationSums:
     not_emulated: dict[tuple[str, str], None] = field(default_factory=dict)
     """Calls that run as on the CPU, with their reasons, in order."""
 
+    fallbacks: dict[tuple[str, str], None] = field(default_factory=dict)
+    """Calls that were compiled otherwise than as they are, and how, in order."""
+
     @classmethod
     def from_programs(cls, programs: Iterable[EmulatedProgram]) -> EmulationSums:
         """The sums of some programs."""
@@ -86,9 +90,11 @@ class EmulationSums:
             for rounding in program.roundings:
                 key = (str(rounding.place), rounding.what, rounding.to)
                 sums.rounded.setdefault(key, set()).add(program.function)
+            call = f"{program.function}({signature_of(program.signature)})"
             if not program.faithful:
-                call = f"{program.function}({signature_of(program.signature)})"
                 sums.not_emulated[call, program.reason] = None
+            elif program.fallback:
+                sums.fallbacks[call, program.fallback] = None
         return sums
 
     def plain(self) -> dict[str, Any]:
@@ -98,6 +104,7 @@ class EmulationSums:
             "faithful": self.faithful,
             "rounded": [[*key, *sorted(names)] for key, names in self.rounded.items()],
             "not_emulated": [list(each) for each in self.not_emulated],
+            "fallbacks": [list(each) for each in self.fallbacks],
         }
 
     def join(self, plain: dict[str, Any]) -> None:
@@ -108,3 +115,5 @@ class EmulationSums:
             self.rounded.setdefault((line, product, to), set()).update(names)
         for call, reason in plain["not_emulated"]:
             self.not_emulated[call, reason] = None
+        for call, how in plain["fallbacks"]:
+            self.fallbacks[call, how] = None

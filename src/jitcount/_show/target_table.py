@@ -20,7 +20,7 @@ from jitcount._show.parts import (
     words,
 )
 from jitcount._show.text import arguments_of, name_of, plural, seconds, signature_of, size, times
-from jitcount._targets.result import refusal
+from jitcount._targets.result import failure
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 _FEW = 20
 
 _NOT_COMPILED = "not compiled, see below"
+_FELL_BACK = "without Triton kernels, see below"
 
 
 def targets_table(
@@ -54,21 +55,29 @@ def target_tables(compiles: Sequence[Compile]) -> list[Part]:
     for name in dict.fromkeys(name for compiled in compiles for name in compiled.on):
         found = [(compiled, compiled.on[name]) for compiled in compiles if name in compiled.on]
         headline = _headline(name, [[result for _, result in found]])
-        parts += [Heading(headline), _table(found), *_refusals(found)]
+        parts += [Heading(headline), _table(found), *_below(found)]
     return parts
 
 
-def _refusals(found: Sequence[tuple[Compile, OnTarget]]) -> list[Note]:
-    """Why programs were not compiled, whole: a table has no room for it."""
+def _below(found: Sequence[tuple[Compile, OnTarget]]) -> list[Note]:
+    """Why programs were not compiled, or not as they are, whole: a table has no room for it."""
     counts = Counter(
-        (compiled.function, compiled.call_site, refusal(result.error))
+        (compiled.function, compiled.call_site, _why(result), result.error is not None)
         for compiled, result in found
-        if result.error is not None
+        if result.error is not None or result.fallback
     )
     return [
-        Note(f"{times(function, count)} at {where}: {why}", depth=1, tone=Tone.DIFFERENT)
-        for (function, where, why), count in counts.items()
+        Note(
+            f"{times(function, count)} at {where}: {why}",
+            depth=1,
+            tone=Tone.DIFFERENT if is_failure else Tone.PLAIN,
+        )
+        for (function, where, why, is_failure), count in counts.items()
     ]
+
+
+def _why(result: OnTarget) -> str:
+    return result.fallback if result.error is None else failure(result.error)
 
 
 def targets_summary(found: Mapping[str, Sequence[Compile]]) -> list[Part]:
@@ -79,7 +88,7 @@ def targets_summary(found: Mapping[str, Sequence[Compile]]) -> list[Part]:
         for compiled in compiles:
             for name, result in compiled.on.items():
                 results.setdefault(name, {}).setdefault(test, []).append(result)
-                note = _note(result) if result.error is None else refusal(result.error)
+                note = _why(result) or _note(result)
                 if note:
                     call = f"{compiled.function}({signature_of(compiled.signature)})"
                     noted.append(f"{name}, {test}: {call}: {note}")
@@ -90,12 +99,23 @@ def targets_summary(found: Mapping[str, Sequence[Compile]]) -> list[Part]:
 
 def _headline(name: str, blocks: Iterable[Sequence[OnTarget]]) -> str:
     """The totals of a target, over blocks that were recorded and compiled one by one."""
-    made, refused = [], 0
+    made, failed = [], []
     for results in blocks:
         made += [result.compile_s for result in distinct(results) if result.error is None]
-        refused += sum(result.error is not None for result in results)
-    also = f", {refused} not compiled" if refused else ""
+        failed += [result for result in results if result.error is not None]
+    also = f", {len(failed)} not compiled{_internal(failed)}" if failed else ""
     return f"On {name}: {plural(len(made), 'compile')} in {seconds(sum(made))}{also}"
+
+
+def failures_on(name: str, failed: Sequence[OnTarget]) -> str:
+    """How many programs were not compiled for a target, and for how many that is no refusal."""
+    return f"{plural(len(failed), 'program')} not compiled for {name}{_internal(failed)}"
+
+
+def _internal(failed: Sequence[OnTarget]) -> str:
+    count = sum(result.is_internal_error for result in failed)
+    errors = "an internal error" if count == 1 else "internal errors"
+    return f" ({count} by {errors} of the compiler)" if count else ""
 
 
 def distinct(results: Sequence[OnTarget]) -> list[OnTarget]:
@@ -155,6 +175,8 @@ def _note(result: OnTarget) -> str:
     """A note to a result: that there is none, or what the program was compiled without."""
     if result.error is not None:
         return _NOT_COMPILED
+    if result.fallback:
+        return _FELL_BACK
     if not result.left_out:
         return ""
     first, *_ = result.left_out

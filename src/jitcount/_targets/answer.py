@@ -14,6 +14,7 @@ from jax.experimental import topologies
 
 from jitcount._jax.executables import compile_as, cpu_devices, written_executable
 from jitcount._jax.lowering import compile_module, optimised_text, run_here, shardings_of
+from jitcount._targets.fallback import compile_or_fall_back
 from jitcount._targets.protocol import (
     Answer,
     BuildExecutable,
@@ -60,7 +61,9 @@ def answer(request: Request) -> Answer:
 def _compiled(task: CompileModule, module: bytes, devices: Sequence[Any], platform: str) -> Answer:
     watched = WorkerProfile() if task.profile is not None else None
     begin = time.perf_counter()
-    made = compile_module(module, devices, task.may_move, task.options, platform)
+    made, without_triton = compile_or_fall_back(
+        module, devices, task.may_move, task.options, platform
+    )
     seconds = time.perf_counter() - begin
     profile = None
     if watched is not None:
@@ -69,6 +72,7 @@ def _compiled(task: CompileModule, module: bytes, devices: Sequence[Any], platfo
     return Answer(
         compile_s=seconds,
         figures=_figures(made),
+        without_triton=without_triton,
         profile=profile,
         shardings=shardings and Shardings(arguments=shardings[0], results=shardings[1]),
         block=optimised_text(made).encode() if task.keep_hlo else b"",
@@ -77,7 +81,7 @@ def _compiled(task: CompileModule, module: bytes, devices: Sequence[Any], platfo
 
 def _measured(task: MeasureModule, module: bytes, devices: Sequence[Any], platform: str) -> Answer:
     begin, begin_processor = time.perf_counter(), _processor_s()
-    made = compile_module(module, devices, task.may_move, {}, platform)
+    made, _ = compile_or_fall_back(module, devices, task.may_move, {}, platform)
     seconds, spent = time.perf_counter() - begin, _processor_s() - begin_processor
     results = _results(made, task) if task.inputs is not None else b""
     return Answer(compile_s=seconds, processor_s=spent, block=results)

@@ -9,6 +9,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from jitcount._hlo.locations import sites_at
 from jitcount._jax import lowering as _lowering
 from jitcount._jax import settings
 from jitcount._jax.jaxprs import callbacks as callbacks_in
@@ -18,6 +19,7 @@ from jitcount._targets.protocol import CompileModule
 from jitcount._targets.result import LeftOut
 
 if TYPE_CHECKING:
+    from jitcount._observe.call_site import CallSite
     from jitcount._observe.in_flight import LoweredProgram
 
 
@@ -35,6 +37,9 @@ class CompileRequest:
     task: CompileModule
     left_out: tuple[LeftOut, ...] = ()
     """What stayed here: the functions of its callbacks."""
+
+    products: tuple[CallSite, ...] = ()
+    """The user's lines that its products come from, by their numbers in the module."""
 
     @functools.cached_property
     def fingerprint(self) -> str:
@@ -72,7 +77,7 @@ def lower_for_target(
     left_out = _left_out(lowering.jaxpr)
     try:
         with muted():
-            bytecode = _lowering.lower_for(
+            bytecode, stacks = _lowering.lower_for(
                 lowering, platform, has_callbacks=bool(left_out), keep_places=keep_places
             )
     except Exception as error:  # JAX has no rule for it, or it is not what we know
@@ -92,7 +97,7 @@ def lower_for_target(
         },
         settings=settings.compile_settings(),
     )
-    return CompileRequest(bytecode, task, left_out)
+    return CompileRequest(bytecode, task, left_out, tuple(sites_at(each).user for each in stacks))
 
 
 def _left_out(jaxpr: Any) -> tuple[LeftOut, ...]:

@@ -109,6 +109,13 @@ class Figures(_Typed, frozen=True, omit_defaults=True):
     estimated_s: float | None = None
 
 
+class WithoutTriton(_Typed, frozen=True, omit_defaults=True):
+    """A module was compiled without Triton's kernels for products; see `_targets/fallback.py`."""
+
+    product: int | None = None
+    """The product that none of them fitted, by its number in the module; None if not known."""
+
+
 class Shardings(_Typed, frozen=True):
     """How a program's arguments and results are laid out on devices, as XLA writes shardings."""
 
@@ -131,6 +138,7 @@ class Answer(_Typed, frozen=True, omit_defaults=True):
     """The seconds of the processor in that, where the task is `MeasureModule`."""
 
     figures: Figures = Figures()
+    without_triton: WithoutTriton | None = None
     profile: Profile | None = None
     shardings: Shardings | None = None
     """None for one device, and where the compiler does not say."""

@@ -11,7 +11,9 @@ from jitcount._observe.call_site import CallSite
 from jitcount._profile.result import Line, Profile
 
 if TYPE_CHECKING:
-    from jitcount._targets.protocol import Answer
+    from collections.abc import Sequence
+
+    from jitcount._targets.protocol import Answer, WithoutTriton
 
 # A first line of a compiler's may quote an instruction of many thousand letters.
 _LONGEST_LINE = 300
@@ -54,6 +56,54 @@ def _without_program(sentence: str) -> str:
     if len(kept) > _LONGEST_SENTENCE:
         kept = kept[:_LONGEST_SENTENCE].rpartition(" ")[0] or kept[:_LONGEST_SENTENCE]
     return f"{kept}…"
+
+
+_INTERNAL = ("INTERNAL:", "UNKNOWN:", "the compiler was ended by", "the compiler ended with")
+
+
+def is_internal(error: str) -> bool:
+    """Whether a compiler failed by a fault of its own, and did not refuse the program.
+
+    >>> is_internal("INTERNAL: no tile fits"), is_internal("UNIMPLEMENTED: no F64")
+    (True, False)
+    """
+    return error.startswith(_INTERNAL)
+
+
+def failure(error: str) -> str:
+    """What became of a program that was not compiled: the refusal, or that it is none.
+
+    >>> failure("INTERNAL: no tile fits")
+    'an internal error of the compiler, not a refusal: no tile fits'
+    """
+    if not is_internal(error):
+        return refusal(error)
+    said = refusal(error).removeprefix("INTERNAL: ").removeprefix("UNKNOWN: ")
+    return f"an internal error of the compiler, not a refusal: {said}"
+
+
+def what_target_said(target: str, error: str) -> str:
+    """In a sentence of its own, why a target's compiler did not compile a program."""
+    if is_internal(error):
+        return f"{target} fails at it by {failure(error)}"
+    return f"{target} refuses it: {error}"
+
+
+def fallback_sentence(without: WithoutTriton | None, products: Sequence[CallSite]) -> str:
+    """What a program was compiled without, and why; empty if it was compiled as it is.
+
+    >>> fallback_sentence(None, [])
+    ''
+    """
+    if without is None:
+        return ""
+    number = without.product
+    is_known = number is not None and number < len(products)
+    where = f"the product at {products[number]}" if number is not None and is_known else "a product"
+    return (
+        f"compiled without Triton kernels: the one picked for {where} fails, "
+        "and a device would try others"
+    )
 
 
 class LeftOut(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -109,6 +159,11 @@ class OnTarget(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     hlo: str | None = None
     """The optimised program, where it was asked for."""
 
+    fallback: str = ""
+    """What it was compiled without, where the compiler's own choice fails only because there is no
+    device to try it on; empty for almost all.
+    """
+
     left_out: tuple[LeftOut, ...] = ()
     """The callbacks in it. The compiler saw where the program hands its values to the host and
     takes the results; what the host does in between is in none of the figures.
@@ -129,6 +184,11 @@ class OnTarget(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
             profile=answer.profile,
             **msgspec.structs.asdict(answer.figures),
         )
+
+    @property
+    def is_internal_error(self) -> bool:
+        """Whether it was not compiled by a fault of the compiler's own: that is no refusal."""
+        return self.error is not None and is_internal(self.error)
 
     @property
     def lines(self) -> tuple[Line, ...]:

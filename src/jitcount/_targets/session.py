@@ -19,15 +19,16 @@ import msgspec
 from jitcount._observe.in_flight import LoweredProgram
 from jitcount._targets.compilers import STOPPED, Job, compilers
 from jitcount._targets.lowering import CompileRequest, NotPortableError, lower_for_target
-from jitcount._targets.result import OnTarget
+from jitcount._targets.result import OnTarget, fallback_sentence
 from jitcount._targets.worker_profile import encode_stacks
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from queue import SimpleQueue
 
+    from jitcount._observe.call_site import CallSite
     from jitcount._targets.names import Target
-    from jitcount._targets.protocol import Answer
+    from jitcount._targets.protocol import Answer, WithoutTriton
     from jitcount._targets.result import LeftOut
 
     _Key = tuple[str, str]
@@ -53,6 +54,8 @@ class TargetResults:
     """By target, what its compiler said, in the order of the targets."""
 
     left_out: tuple[LeftOut, ...] = ()
+    products: dict[str, tuple[CallSite, ...]] = field(default_factory=dict)
+    """The lines of its products, as it was lowered for each platform."""
 
 
 @dataclass(slots=True, eq=False)
@@ -64,6 +67,8 @@ class _Sent:
 
     programs: list[TargetResults]
     result: OnTarget | None = None
+    without: WithoutTriton | None = None
+    """What the compiler made it without."""
 
 
 class Session:
@@ -186,6 +191,7 @@ class Session:
                 request_or_reason = lowered[target.platform]
                 if isinstance(request_or_reason, CompileRequest):
                     program.left_out = request_or_reason.left_out
+                    program.products[target.platform] = request_or_reason.products
                     self._submit(program, target, request_or_reason)
                     continue
                 reason = request_or_reason
@@ -218,7 +224,7 @@ class Session:
                 if sent.result is None:
                     sent.programs.append(program)
                 else:
-                    self._store(program, sent.result)
+                    self._store(program, sent.result, sent.without)
                     self._changed.notify_all()
                 return
             on_result = functools.partial(self._on_result, key, len(request.bytecode))
@@ -235,15 +241,22 @@ class Session:
             if sent is not None and sent.job is not None:  # or it was given up
                 fingerprint = key[1] if sent.job.is_sent else ""
                 result = OnTarget.from_answer(key[0], fingerprint, answer)
+                sent.without = answer.without_triton
                 for program in sent.programs:
-                    self._store(program, result)
+                    self._store(program, result, sent.without)
                 sent.job, sent.programs, sent.result = None, [], result
             self._changed.notify_all()
 
-    def _store(self, program: TargetResults, result: OnTarget) -> None:
+    def _store(
+        self, program: TargetResults, result: OnTarget, without: WithoutTriton | None = None
+    ) -> None:
         """Add a result to a program's, unless it has one of that target; under the lock."""
         if result.target in program.on:
             return
+        if without is not None:  # with its own line, where another was the same
+            lines = program.products.get(result.target.partition(":")[0], ())
+            said = fallback_sentence(without, lines)
+            result = msgspec.structs.replace(result, fallback=said)
         if program.left_out:  # by its own lines, where another was the same
             result = msgspec.structs.replace(result, left_out=program.left_out)
         found = {**program.on, result.target: result}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jitcount._emulate.translate import NARROWED, rule
+from jitcount._emulate.translate import rule
 from jitcount._emulate.writer import Value, array, numpy_type
 from jitcount._hlo.parser import Shape, split
 
@@ -21,12 +21,7 @@ if TYPE_CHECKING:
 
 @rule("constant")
 def _constant(context: Context) -> Values:
-    """A constant; one of bfloat16 in a program that has none was rounded when it was compiled."""
-    shapes = context.instruction.shapes
-    is_rounded = isinstance(shapes, Shape) and shapes.element == "bf16" and shapes.size > 1
-    if context.translation.is_float32 and is_rounded:  # no line makes it exact again
-        context.translation.note_rounding(context.instruction, NARROWED)
-    return _literal(context.writer, context.instruction.inside, shapes)
+    return _literal(context.writer, context.instruction.inside, context.instruction.shapes)
 
 
 def _literal(writer: Writer, text: str, shapes: Shapes) -> Values:

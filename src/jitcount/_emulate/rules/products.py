@@ -53,6 +53,8 @@ def product(context: Context, given: tuple[Value, Value], make: Make) -> Value:
     inner = _inner(left.shape.element, right.shape.element, element)
     left, right = writer.convert(left, inner), writer.convert(right, inner)
     rounding = _rounding(context, _multiplied({value.shape.element for value in given}, inner))
+    if rounding is None:
+        context.translation.note_narrowed(context.instruction)
     if rounding is None or not context.translation.note_rounding(context.instruction, rounding):
         made = make(left, right, inner)
     else:

@@ -9,6 +9,7 @@ import pytest
 
 from jitcount._emulate.arithmetic import EXACT, arithmetic_of
 from jitcount._emulate.translate import NotKnownError, translate
+from jitcount._observe.call_site import CallSite
 from jitcount._targets.names import parse
 from tests._emulate.cases import module, parameters
 from tests._emulate.conftest import Run
@@ -92,3 +93,44 @@ def test_other_kernels_are_named(body: str, name: str, reason: str) -> None:
     scores, values = np.zeros((8, 16), np.float32), np.zeros((16, 4), np.float32)
     with pytest.raises(NotKnownError, match=reason):
         translate(_text(scores, values, body, name))
+
+
+_LINES = [CallSite(f"model.py:{n} in f", "/a/model.py", n, "f") for n in (7, 8, 9)]
+
+
+@pytest.mark.parametrize(
+    ("lines", "place", "what"),
+    [
+        (_LINES[1:2], "model.py:8 in f", "dot_general"),
+        (_LINES[:2], "near model.py:4 in f", "online-softmax"),
+        (
+            [CallSite("model.py:8 in g", "/a/model.py", 8, "g")],
+            "near model.py:4 in f",
+            "online-softmax",
+        ),
+    ],
+    ids=["the one that is nowhere else", "which of two is not known", "another function's"],
+)
+def test_its_line_is_that_of_the_product_in_it(
+    lines: list[CallSite], place: str, what: str
+) -> None:
+    scores, values = np.zeros((8, 16), np.float32), np.zeros((16, 4), np.float32)
+    tables = """
+FileNames
+1 "/a/model.py"
+
+FunctionNames
+1 "f"
+
+FileLocations
+1 {file_name_id=1 function_name_id=1 line=4 end_line=4 column=1 end_column=2}
+
+StackFrames
+1 {file_location_id=1 parent_frame_id=1}
+"""
+    text = _text(scores, values, _body(16)).replace(
+        "parameter(0)", 'parameter(0), metadata={op_name="jit(f)/sub" stack_frame_id=1}', 1
+    )
+    head, _, rest = text.partition("\n")
+    (site,) = translate(f"{head}\n{tables}\n{rest}", TPU, products=lines).sites
+    assert (str(site.place), site.what) == (place, what)

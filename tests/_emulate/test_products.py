@@ -275,6 +275,54 @@ def test_a_line_that_is_to_be_exact_is_not_rounded(run_hlo: Run) -> None:
     np.testing.assert_array_equal(made, _rounded(left) @ _rounded(right))
 
 
+def _at(name: str, line: int) -> str:
+    return f'metadata={{op_name="jit(f)/{name}" source_file="/a/model.py" source_line={line}}}'
+
+
+_ROUNDED_BEFORE = f"""
+HloModule m
+
+%fused (p: f32[4,1]) -> bf16[4,1] {{
+  %p = f32[4,1] parameter(0)
+  ROOT %round = bf16[4,1] convert(%p)
+}}
+
+ENTRY %main (x: f32[4,1], y: f32[1,4], z: f32[1,4]) -> (f32[4,4], f32[4,4]) {{
+  %x = f32[4,1] parameter(0), metadata={{op_name="batch['query']"}}
+  %y = f32[1,4] parameter(1)
+  %z = f32[1,4] parameter(2)
+  %narrow = bf16[4,1] fusion(%x), kind=kLoop, calls=%fused
+  %moved = bf16[1,4] copy(%y), {_at("transpose", 3)}
+  %other = bf16[1,4] copy(%z)
+  %one = f32[4,4] convolution(%narrow, %moved), dim_labels=bf_io->bf, {_at("dot_general", 8)}
+  %two = f32[4,4] convolution(%narrow, %other), dim_labels=bf_io->bf, {_at("dot_general", 9)}
+  ROOT %both = (f32[4,4], f32[4,4]) tuple(%one, %two)
+}}
+"""
+
+
+def test_what_was_rounded_before_a_product_is_said_at_the_line_of_the_product() -> None:
+    sites = translate(_ROUNDED_BEFORE, TPU, is_float32=True).sites
+    assert [(str(site.place), site.what, site.rounding.text) for site in sites] == [
+        ("model.py:8", "dot_general", "bfloat16"),
+        ("model.py:9", "dot_general", "bfloat16"),
+    ]
+
+
+def test_of_a_program_with_bfloat16_of_its_own_that_is_no_rounding() -> None:
+    assert not translate(_ROUNDED_BEFORE, TPU).sites
+
+
+def test_a_line_is_exact_though_its_input_was_rounded_before_it_for_another(run_hlo: Run) -> None:
+    rng = np.random.default_rng(7)
+    x, y, z = _single(rng, 4, 1), _single(rng, 1, 4), _single(rng, 1, 4)
+    one, two = run_hlo(
+        _ROUNDED_BEFORE, x, y, z, arithmetic=TPU, is_float32=True, exact={"model.py:8"}
+    )
+    np.testing.assert_array_equal(one, x @ y)
+    np.testing.assert_array_equal(two, _rounded(x) @ _rounded(z))
+
+
 # --- Products of matrices that XLA:TPU writes as convolutions ------------------------------------
 
 

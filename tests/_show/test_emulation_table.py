@@ -1,6 +1,7 @@
 """What several processes have computed as if on a target, as one table."""
 
 import json
+from dataclasses import replace
 
 from jitcount._emulate.result import EmulatedProgram, RoundingAt
 from jitcount._observe.call_site import CallSite
@@ -38,6 +39,21 @@ def test_sums_of_several_processes_are_joined() -> None:
         "───────────────────────────────────────────────────────────────────────\n"
         "model.py:8 in attention   dot_general   bfloat16            loss, step\n\n"
         "as on the CPU: f(float32[3]): a call of Own"
+    )
+
+
+def test_what_was_compiled_otherwise_is_said() -> None:
+    how = (
+        "compiled without Triton kernels: the one picked for the product at model.py:8 in "
+        "attention fails, and a device would try others"
+    )
+    sums = EmulationSums()
+    program = replace(_program("loss"), roundings=(), fallback=how)
+    sums.join(json.loads(json.dumps(EmulationSums.from_programs([program]).plain())))
+    assert render(sums_table("cuda:h100", sums)) == (
+        "As if on cuda:h100: 1 of 1 programs computed as there\n"
+        "loss(float32[3]): compiled without Triton kernels: the one picked for the product at "
+        "model.py:8 in attention fails, and a device would try others"
     )
 
 

@@ -10,6 +10,7 @@ from jitcount._show import html
 from jitcount._show.parts import Note, Table
 from jitcount._show.target_table import (
     distinct,
+    failures_on,
     target_tables,
     targets_summary,
     targets_table,
@@ -17,7 +18,8 @@ from jitcount._show.target_table import (
 from jitcount._show.terminal import render
 from jitcount._targets.installed import PLUGINS
 from jitcount._targets.names import parse
-from jitcount._targets.result import LeftOut, OnTarget, refusal
+from jitcount._targets.protocol import WithoutTriton
+from jitcount._targets.result import LeftOut, OnTarget, fallback_sentence, refusal
 from tests.expected import expect
 from tests.helpers import STEP_COMPILED
 
@@ -70,6 +72,51 @@ huge       f32[3]                                    not compiled, see below
 
   huge at train.py:42 in main: RESOURCE_EXHAUSTED: Ran out of memory on HBM\
 """
+
+
+FELL_BACK = replace(
+    GOOD,
+    target="cuda:h100",
+    estimated_s=None,
+    fallback=fallback_sentence(WithoutTriton(product=1), [CallSite("a.py:1"), CallSite("b.py:2")]),
+)
+FAILED = OnTarget(target="cuda:h100", error="INTERNAL: no room for %a = f32[8]{0}\nand more")
+DIED = OnTarget(target="cuda:h100", error="the compiler was ended by SIGABRT (Aborted)")
+
+
+def test_what_a_device_would_compile_otherwise_and_internal_errors_are_no_refusals() -> None:
+    refused = replace(REFUSED, target="cuda:h100")
+    compiles = [on("step", FELL_BACK), on("f", FAILED), on("g", DIED), on("huge", refused)]
+    assert render(target_tables(compiles), 90) == (
+        """\
+On cuda:h100: 1 compile in 250 ms, 3 not compiled (2 by internal errors of the compiler)
+
+function   signature    compile   memory   note
+─────────────────────────────────────────────────────────────────────────
+step       float32[3]    250 ms   37 KiB   without Triton kernels, see below
+f          float32[3]                      not compiled, see below
+g          float32[3]                      not compiled, see below
+huge       float32[3]                      not compiled, see below
+
+  step at train.py:42 in main: compiled without Triton kernels: the one picked for the
+    product at b.py:2 fails, and a device would try others
+  f at train.py:42 in main: an internal error of the compiler, not a refusal: no room for
+    %a = f32[8]{0}
+  g at train.py:42 in main: an internal error of the compiler, not a refusal: the compiler
+    was ended by SIGABRT (Aborted)
+  huge at train.py:42 in main: RESOURCE_EXHAUSTED: Ran out of memory on HBM"""
+    )
+    assert failures_on("cuda:h100", [FAILED, refused]) == (
+        "2 programs not compiled for cuda:h100 (1 by an internal error of the compiler)"
+    )
+    assert failures_on("tpu:v5e", [REFUSED]) == "1 program not compiled for tpu:v5e"
+
+
+def test_a_product_whose_line_is_not_known_is_one_of_the_program() -> None:
+    assert fallback_sentence(WithoutTriton(), []) == (
+        "compiled without Triton kernels: the one picked for a product fails, and a device would "
+        "try others"
+    )
 
 
 def test_results_are_of_one_program_where_target_and_fingerprint_are_the_same() -> None:

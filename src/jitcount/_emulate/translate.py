@@ -8,8 +8,10 @@ rounds what it multiplies, the rule writes that rounding too, and it is noted as
 from __future__ import annotations
 
 import contextlib
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from jitcount._emulate.arithmetic import BFLOAT16, EXACT, Rounding
@@ -242,25 +244,31 @@ class Translation:
     def _place(self, product: Instruction) -> CallSite:
         """The line that a product comes from.
 
-        A kernel that a compiler makes of several lines says none. It has that of the one product
-        near it that is nowhere else; where there are more, it is near a line.
+        A kernel that a compiler makes of several lines says none. It has that of the one line near
+        it of whose products some are nowhere else; where there are more, it is near a line.
         """
         place = self.places.site_of(product.metadata)
         if place is not UNKNOWN_SITE:
             return place
         near = self._place_near(product)
-        known = {
-            self.places.site_of(each.metadata)
-            for each in self.module.instructions.values()
-            if each.opcode in _PRODUCTS
+        missing = {
+            line
+            for line, count in Counter(self.products).items()
+            if (line.file, line.function) == (near.file, near.function)
+            and count > self._products_at[line]
         }
-        around = (near.file, near.function)
-        missing = {each for each in self.products if (each.file, each.function) == around} - known
         if len(missing) == 1:
             return missing.pop()
         if near is UNKNOWN_SITE:
             return near
         return CallSite(f"{NEAR}{near}", near.file, near.line, near.function)
+
+    @cached_property
+    def _products_at(self) -> Counter[CallSite]:
+        """How many products of the target's program come from each line."""
+        every = self.module.instructions.values()
+        products = (each for each in every if each.opcode in _PRODUCTS)
+        return Counter(self.places.site_of(each.metadata) for each in products)
 
     def _place_near(self, instruction: Instruction) -> CallSite:
         """The line of what an instruction takes, or of what that takes."""

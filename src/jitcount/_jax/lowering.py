@@ -169,7 +169,7 @@ class _AbsentBackend:
 def lower_for(
     lowering: Lowering, platform: str, *, has_callbacks: bool = False, keep_places: bool = False
 ) -> tuple[bytes, list[tuple[tuple[str, int, str], ...]]]:
-    """Lower for another platform, as StableHLO bytecode; returns also each product's stack.
+    """Lower for another platform, as StableHLO bytecode; for a GPU, also each product's stack.
 
     Of callbacks the instructions stay, and nothing that they could call. Without `keep_places` the
     module does not say from which lines of the source it comes.
@@ -189,7 +189,7 @@ def lower_for(
         if getattr(made[-1], "uses_dim_vars", False):
             module = _mlir.refine_polymorphic_shapes(module)  # as JAX does before it compiles
         whole = module.operation
-        products = [stack_of(each) for each in products_in(whole)]
+        products = product_stacks(whole) if platform == "cuda" else []
         return bytecode_of(whole) if keep_places else _without_places(whole), products
 
 
@@ -216,10 +216,25 @@ _FRAME = re.compile(r'"((?:[^"\\]|\\.)*)"\("((?:[^"\\]|\\.)*)":(\d+):')
 
 def products_in(module: Any) -> list[Any]:
     """The operations of a module that are products, in an order that stays the same."""
+    return _operations(module, _PRODUCTS)
+
+
+def product_stacks(module: Any) -> list[tuple[tuple[str, int, str], ...]]:
+    """The stack of each product: file, line and function of its frames, the innermost first.
+
+    One in a function of the module has inner frames only: the function's call has the outer ones.
+    """
+    calls: dict[str, Any] = {}
+    for call in _operations(module, frozenset({"func.call"})):
+        calls.setdefault(call.attributes["callee"].value, call)
+    return [_stack_of(product, calls) for product in products_in(module)]
+
+
+def _operations(module: Any, names: frozenset[str]) -> list[Any]:
     found: list[Any] = []
 
     def visit(operation: Any) -> Any:
-        if operation.name in _PRODUCTS:
+        if operation.name in names:
             found.append(operation)
         return ir.WalkResult.ADVANCE
 
@@ -227,10 +242,20 @@ def products_in(module: Any) -> list[Any]:
     return found
 
 
-def stack_of(operation: Any) -> tuple[tuple[str, int, str], ...]:
-    """The file, line and function of each frame that an operation was traced under."""
-    frames = _FRAME.findall(str(operation.location))
-    return tuple((file.replace("\\\\", "\\"), int(line), name) for name, file, line in frames)
+def _stack_of(operation: Any, calls: dict[str, Any]) -> tuple[tuple[str, int, str], ...]:
+    found: list[tuple[str, int, str]] = []
+    for _ in range(len(calls) + 1):  # an end even if functions called each other in a circle
+        for name, file, line in _FRAME.findall(str(operation.location)):
+            # Before 0.8 there is one line, behind the operation's name.
+            function = "" if "/" in name or "(" in name else name
+            found.append((file.replace("\\\\", "\\"), int(line), function))
+        while operation is not None and operation.name != "func.func":
+            operation = operation.parent
+        name = "" if operation is None else operation.attributes["sym_name"].value
+        if name not in calls:
+            break
+        operation = calls[name]
+    return tuple(found)
 
 
 def with_numbered_products(bytecode: bytes) -> bytes:

@@ -20,7 +20,12 @@ from jitcount._jax.jaxprs import chooses_a_platform, equations
 from jitcount._jax.precision import with_highest_precision
 from jitcount._jax.replacing import Shards
 from jitcount._targets.compilers import compilers
-from jitcount._targets.lowering import CompileRequest, NotPortableError, lower_for_target
+from jitcount._targets.lowering import (
+    CompileRequest,
+    NotPortableError,
+    deep_stacks,
+    lower_for_target,
+)
 from jitcount._targets.names import parse
 from jitcount._targets.protocol import BuildExecutable
 from jitcount._targets.result import fallback_sentence, first_line, what_target_said
@@ -112,9 +117,8 @@ class Emulator:
             raise NotPortableError(
                 "it was lowered before the block began; call .lower() inside the block"
             )
-        if lowered_program.lowering is not None and chooses_a_platform(
-            lowered_program.lowering.jaxpr
-        ):
+        lowering = lowered_program.lowering
+        if lowering is not None and chooses_a_platform(lowering.jaxpr):
             # The branch for the target may have operations that JAX cannot lower here: it raises.
             raise NotPortableError(
                 "lax.platform_dependent outside of jit takes the branch for this machine"
@@ -142,7 +146,8 @@ class Emulator:
             devices=compilable.devices,
             is_float32=is_float32,
             perturbation_seed=self.perturbation_seed,
-            products=_products_in(lowered_program.lowering),
+            products=_products_in(lowering),
+            deep=None if lowering is None else deep_stacks(lowering.jaxpr),
         )
         shards = _shards(compilable, made.shardings) if compilable.devices > 1 else None
         _require_same_types(compilable, shards, found)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
     from jitcount._emulate.arithmetic import Arithmetic
+    from jitcount._hlo.locations import DeepStacks
     from jitcount._hlo.parser import Instruction, Shapes
 
 
@@ -72,6 +73,7 @@ def translate(  # noqa: PLR0913 (each is one more way to run the same text)
     is_float32: bool = False,
     perturbation_seed: int = 0,
     products: Collection[CallSite] = (),
+    deep: DeepStacks | None = None,
 ) -> Translated:
     """Rewrite an optimised HLO module.
 
@@ -83,6 +85,7 @@ def translate(  # noqa: PLR0913 (each is one more way to run the same text)
         is_float32: the program itself has no bfloat16.
         perturbation_seed: seed for perturbing unknown hardware rounding; 0 disables it.
         products: the lines of the products that the program had before it was compiled.
+        deep: the stacks of its equations, which complete those in the module.
 
     Raises:
         NotKnownError: something in the module has no meaning here; the text names it.
@@ -97,6 +100,7 @@ def translate(  # noqa: PLR0913 (each is one more way to run the same text)
         translation = Translation(
             module, arithmetic, exact, devices, is_float32, perturbation_seed, products
         )
+        translation.places.deep = deep or translation.places.deep
         return _translated(translation)
     except (ValueError, TypeError, KeyError, IndexError) as error:
         raise NotKnownError(str(error)) from error

@@ -9,17 +9,18 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from jitcount._hlo.locations import sites_at
+from jitcount._hlo.locations import DeepStacks, sites_at
 from jitcount._jax import lowering as _lowering
 from jitcount._jax import settings
+from jitcount._jax.jaxprs import as_written, equations
 from jitcount._jax.jaxprs import callbacks as callbacks_in
-from jitcount._observe.call_site import sites_in
+from jitcount._observe.call_site import CallSite, sites_in
 from jitcount._observe.muting import muted
 from jitcount._targets.protocol import CompileModule
 from jitcount._targets.result import LeftOut
 
 if TYPE_CHECKING:
-    from jitcount._observe.call_site import CallSite
+    from jitcount._hlo.locations import Stack
     from jitcount._observe.in_flight import LoweredProgram
 
 
@@ -97,7 +98,22 @@ def lower_for_target(
         },
         settings=settings.compile_settings(),
     )
-    return CompileRequest(bytecode, task, left_out, tuple(sites_at(each).user for each in stacks))
+    deep = deep_stacks(lowering.jaxpr) if stacks else DeepStacks()
+    return CompileRequest(bytecode, task, left_out, tuple(_line(deep.whole(s)) for s in stacks))
+
+
+def deep_stacks(jaxpr: Any) -> DeepStacks:
+    """The stacks of a program's equations, by which those that are written into it are read."""
+    found = DeepStacks()
+    for stack in as_written(each.stack for each in equations(jaxpr)):
+        found.add(stack)
+    return found
+
+
+def _line(stack: Stack) -> CallSite:
+    found = sites_at(stack).user
+    text = str(found).removesuffix(" in ")  # the function is not known
+    return CallSite(text, found.file, found.line, found.function)
 
 
 def _left_out(jaxpr: Any) -> tuple[LeftOut, ...]:

@@ -70,7 +70,7 @@ def test_a_child_computes_as_there_and_is_in_the_report(
     assert done.stdout.split() == [str(THERE)], done
     assert "As if on tpu:v5e: 1 of 1 programs computed as there\n" in done.stderr
     assert "1 program of these in another process\n" in done.stderr
-    assert "work.py:6 in <lambda>" in done.stderr
+    assert "work.py:6 in work.<lambda>" in done.stderr
     assert not list(tmp_path.glob("jitcount-*"))
 
 

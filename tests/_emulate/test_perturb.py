@@ -72,13 +72,12 @@ def test_what_is_exact_stays_so(opcode: str, run_hlo: Run) -> None:
     np.testing.assert_array_equal(here, there)
 
 
-_LESS = """%less (a: f32[], b: f32[], m: f32[], n: f32[]) -> pred[] {
-  %a = f32[] parameter(0)
-  %b = f32[] parameter(1)
-  %m = f32[] parameter(2)
-  %n = f32[] parameter(3)
-  ROOT %l = pred[] compare(%a, %b), direction=LT
-}"""
+_LESS = """less (a: f32[], b: f32[], m: f32[], n: f32[]) -> pred[]
+%a = f32[] parameter(0)
+%b = f32[] parameter(1)
+%m = f32[] parameter(2)
+%n = f32[] parameter(3)
+ROOT %l = pred[] compare(%a, %b), direction=LT"""
 
 
 @pytest.mark.parametrize(("stable", "turned"), [("", True), (", is_stable=true", False)])

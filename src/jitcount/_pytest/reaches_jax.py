@@ -12,6 +12,7 @@ import sys
 import types
 from typing import TYPE_CHECKING
 
+from jitcount._jax.origin import is_module_of_jax
 from jitcount._observe.call_site import owner_of
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ _WITHOUT = {"numpy", "scipy", "ml_dtypes", "pytest", "_pytest", "hypothesis"}
 
 @functools.cache
 def _uses_jax(package: str) -> bool:
-    if package in {"jax", "jaxlib"}:
+    if is_module_of_jax(package):
         return True
     if package in _WITHOUT or _owner(package) != "library":
         return False

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
+from jax._src import compiler
 
 import jitcount
 from jitcount._emulate import as_if as as_if_room
@@ -31,6 +32,8 @@ from tests._emulate.fake_compilers import THREE_TIMES, FakeCompilers, fake_compi
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from jitcount._emulate.result import Emulation
 
 
 X = np.arange(3, dtype=np.float32)
@@ -472,8 +475,8 @@ def test_a_cause_names_the_block(monkeypatch: pytest.MonkeyPatch) -> None:
             with jitcount.as_if("tpu:v5e"):
                 f(X)
     assert [[str(cause) for cause in compiled.causes] for compiled in log.compiles[1:]] == [
-        ["jitcount.as_if: None → tpu:v5e"],
-        ["jitcount.as_if: tpu:v5e → tpu:v5e, block 2"],
+        ["the setting jitcount.as_if went from None to 'tpu:v5e'"],
+        ["the setting jitcount.as_if went from 'tpu:v5e' to 'tpu:v5e, block 2'"],
     ]
 
 
@@ -496,3 +499,30 @@ def test_as_on_the_cpu_and_instead_are_for_all_threads_and_blocks_in_them_are_th
             jitcount.as_if("cuda:h100").__enter__()
     np.testing.assert_array_equal(f(X), X * 2)
     assert [len(each.programs) for each in (outer, other, instead)] == [1, 1, 1]
+
+
+def _held() -> Iterator[Emulation]:
+    with jitcount.as_if("tpu:v5e") as emulation:
+        yield emulation
+
+
+def _here(call: Callable[[], Any]) -> Any:
+    return call()
+
+
+@pytest.mark.usefixtures("compilers")
+@pytest.mark.parametrize("where", [_here, _in_a_thread])
+def test_the_first_block_may_end_first(where: Callable[[Callable[[], Any]], Any]) -> None:
+    before = compiler.compile_or_get_cached, jax.config.values["jax_xla_profile_version"]
+    f, g = jax.jit(_double), jax.jit(lambda x: x * 4)
+    one, two = _held(), _held()
+    first, second = where(lambda: next(one)), where(lambda: next(two))
+    np.testing.assert_array_equal(f(X), X * 3)
+    where(one.close)  # type: ignore[attr-defined]
+    np.testing.assert_array_equal(g(X), X * 3)
+    where(two.close)  # type: ignore[attr-defined]
+    np.testing.assert_array_equal(f(X), X * 2)
+    np.testing.assert_array_equal(g(X), X * 4)
+    assert (len(first.programs), len(second.programs)) == (1, 2)
+    now = compiler.compile_or_get_cached, jax.config.values["jax_xla_profile_version"]
+    assert now == before

@@ -178,7 +178,7 @@ class Blocks(RuleBasedStateMachine):
     @precondition(lambda self: len(self.model.blocks) < 6)
     @rule(
         actor=ACTORS,
-        kind=st.sampled_from(["as_if", "as_if", *KINDS]),
+        kind=st.sampled_from(["as_if", "as_if", "as_if", *KINDS]),
         is_shared=st.booleans(),
     )
     def open(self, actor: int, kind: str, is_shared: bool) -> None:  # noqa: FBT001 (drawn)
@@ -285,8 +285,8 @@ def test_blocks_end_in_any_order() -> None:
     run_state_machine_as_test(
         Blocks,
         settings=settings(
-            max_examples=60 if IS_FULL else 3,
-            stateful_step_count=40 if IS_FULL else 15,
+            max_examples=60 if IS_FULL else 5,
+            stateful_step_count=40 if IS_FULL else 20,
             deadline=None,
             derandomize=not IS_FULL,
             suppress_health_check=list(HealthCheck),

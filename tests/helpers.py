@@ -18,7 +18,7 @@ import time
 import uuid
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 import pytest
@@ -39,6 +39,9 @@ if TYPE_CHECKING:
     Environment = Mapping[str, str | None]
 
 ROOT = Path(__file__).parents[1]
+
+# What `running` starts; no test starts one in another way.
+Process: TypeAlias = "subprocess.Popen[str]"
 
 # How a target's compiler is started that does as badly as the program's name says.
 FAKE_COMPILER = (

@@ -207,7 +207,8 @@ def test_savings_are_seconds_of_the_clock_and_add_up() -> None:
 
 def test_what_saves_more_than_one_that_is_listed_is_listed_before_it() -> None:
     cheap = operations("abcdef", MODEL_INIT, compile_s=0.001)
-    recompiles = [compiled(FIRST), compiled(shape((3,), (4,)), compile_s=0.005)]
+    again = [compiled(shape((3,), (n,)), compile_s=0.003) for n in (4, 5)]
+    recompiles = [compiled(FIRST), *again]
     found = fixes([*cheap, *recompiles])
     assert [fix.what for fix in worst(found, 100.0)] == ["model.init", "step"]
     assert worst(fixes(cheap), 100.0) == []

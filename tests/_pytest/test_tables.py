@@ -41,6 +41,7 @@ def test_what_workers_compile_at_the_same_time_is_summed_up_everywhere() -> None
                 compile_s=1.0,
                 started_at=100.0,
                 causes=(longer,),
+                function=f"step_{name}",
                 call_site=CallSite(f"test_{name}.py:3 in test"),
             )
         ]
@@ -52,11 +53,11 @@ def test_what_workers_compile_at_the_same_time_is_summed_up_everywhere() -> None
         "2 compiles took 2 s in 2 workers, and the run 9 s; 2 of 2 tests compile\n"
         "\n"
         "What to fix, by what it saves over the whole suite\n"
-        "  1. step at test_a.py:3 in test: 1 recompile, 1 s [JC101]\n"
+        "  1. step_a at test_a.py:3 in test: 1 recompile, 1 s [JC101]\n"
         "    axis 0 of x: 3 → 4\n"
         "    → pad axis 0 of x to one length, or to a few (buckets)\n"
         "    in test_a.py::test (1 s)\n"
-        "  2. step at test_b.py:3 in test: 1 recompile, 1 s [JC101]\n"
+        "  2. step_b at test_b.py:3 in test: 1 recompile, 1 s [JC101]\n"
         "    axis 0 of x: 3 → 4\n"
         "    → pad axis 0 of x to one length, or to a few (buckets)\n"
         "    in test_b.py::test (1 s)\n"

@@ -5,7 +5,6 @@ And no traceback is ours.
 
 import re
 import signal
-import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +15,7 @@ import jitcount
 from jitcount._ledger.budget import read_budget
 from jitcount._ledger.ledger import read_ledger
 from tests.attack.mutations import IS_FULL, called, chance, numbers
-from tests.helpers import STEP, Finished, running
+from tests.helpers import STEP, Finished, Process, running
 
 RUNS = numbers(full=110, few=1, chunks=11)
 ENDED = numbers(full=100, few=1, chunks=10)
@@ -56,9 +55,7 @@ def interrupted(
     command: tuple[str, ...],
     folder: Path,
     moment: float,
-    send: Callable[[subprocess.Popen[str]], object] = lambda process: process.send_signal(
-        signal.SIGINT
-    ),
+    send: Callable[[Process], object] = lambda process: process.send_signal(signal.SIGINT),
 ) -> Finished:
     """Run a command and send Ctrl-C at a moment: in seconds, or so long after it has begun."""
     environment = {"COLUMNS": "100", "PYTHONDONTWRITEBYTECODE": "1"}
@@ -165,7 +162,7 @@ def test_a_run_that_is_ended_has_kept_all_that_it_had_compiled(
         before = (tmp_path / "out.json").read_bytes()
         had_done: list[int] = []
 
-        def end(process: subprocess.Popen[str], had_done: list[int] = had_done) -> None:
+        def end(process: Process, had_done: list[int] = had_done) -> None:
             had_done.append(int(done_so_far.read_text() or "0") if done_so_far.exists() else 0)
             process.send_signal(signal.SIGTERM)
 

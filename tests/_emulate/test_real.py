@@ -15,6 +15,7 @@ import jitcount
 from jitcount._emulate.arithmetic import EXACT
 from jitcount._emulate.as_if import emulated_here
 from jitcount._emulate.emulator import Emulator
+from jitcount._observe.call_site import shown_path
 from jitcount._suite import transformer
 from jitcount._targets.names import parse
 from tests.helpers import jitcount as command
@@ -65,6 +66,48 @@ def test_a_product_is_that_of_rounded_inputs_and_outside_nothing_changes(target:
     (rounding,) = program.roundings
     assert rounding.place.function.endswith("<lambda>" if NAMES_FUNCTIONS else "")
     assert rounding.place.file == __file__
+
+
+def _cell(w: dict[str, jax.Array], h: jax.Array, x: jax.Array) -> tuple[jax.Array, jax.Array]:
+    h = jnp.tanh(x @ w["i"] + h @ w["h"])
+    return h, jnp.einsum("bh,ho->bo", h, w["o"])
+
+
+def _recurrent_loss(w: dict[str, jax.Array], batch: dict[str, jax.Array]) -> jax.Array:
+    xs = jnp.swapaxes(batch["query"], 0, 1)
+    _, ys = jax.lax.scan(lambda h, x: _cell(w, h, x), jnp.zeros((8, 32)), xs)
+    return jnp.mean((ys - xs) ** 2)
+
+
+@pytest.mark.parametrize("target", BOTH)
+def test_each_rounding_of_a_recurrent_network_is_at_the_line_of_its_product(target: str) -> None:
+    w = {"i": normal(15, 32), "h": normal(32, 32), "o": normal(32, 15)}
+    with jitcount.as_if(target) as emulation:
+        jax.jit(jax.value_and_grad(_recurrent_loss))(w, {"query": normal(8, 6, 15)})
+    first = _cell.__code__.co_firstlineno
+    (program,) = emulation.programs
+    found = [(each.place.line - first, each.what) for each in program.roundings]
+    assert found == [(1, "@"), (2, "einsum")]
+    assert {each.place.file for each in program.roundings} == {__file__}
+
+
+@pytest.mark.parametrize("target", BOTH)
+def test_a_product_that_jax_has_traced_for_another_line_has_its_own(target: str) -> None:
+    x = normal(16, 16)
+
+    def one(x: jax.Array) -> jax.Array:
+        return jnp.einsum("ij,jk->ik", x, x)
+
+    def other(x: jax.Array) -> jax.Array:
+        y = jnp.einsum("ij,jk->ik", x, x)
+        return jnp.einsum("ij,jk->ik", jnp.sin(y), x)
+
+    with jitcount.as_if(target) as emulation:
+        jax.jit(one)(x)
+        jax.jit(other)(x)
+    first = [each.__code__.co_firstlineno for each in (one, other)]
+    found = [[each.place.line for each in program.roundings] for program in emulation.programs]
+    assert found == [[first[0] + 1], [first[1] + 1, first[1] + 2]]
 
 
 @pytest.mark.parametrize("target", BOTH)
@@ -168,8 +211,9 @@ def test_attention_that_a_tpus_compiler_writes_itself_is_carried_over() -> None:
     with jitcount.as_if("tpu:v5e") as emulation:
         there = np.asarray(jax.jit(attention)(q, k, v))
     assert [program.reason for program in emulation.programs] == [""]
-    kernels = [each.what for each in emulation.programs[0].roundings].count("online-softmax")
-    assert kernels == (1 if NAMES_FUNCTIONS else 0)  # older compilers have no such kernel
+    (rounding,) = emulation.programs[0].roundings
+    line = attention.__code__.co_firstlineno + 1
+    assert (rounding.place.line, rounding.what, rounding.count) == (line, "@", 2)
     assert 1e-5 < np.abs(there - here).max() < 1e-2
 
 
@@ -222,7 +266,7 @@ def test_a_program_as_if_on_a_tpu(tmp_path: Path) -> None:
 
 
 # Whole numbers, whose products every CPU adds up exactly; bfloat16 does not hold all of them.
-ROUNDED = r"test_it.py:6( in <lambda>)? +dot_general +bfloat16"
+ROUNDED = r"test_it.py:6( in <lambda>)? +@ +bfloat16"
 TESTS = """
 import unittest
 import jax, numpy as np
@@ -338,6 +382,7 @@ from jitcount._after_jax import after_import_of_jax
 
 def patch():
     from jitcount._emulate.emulator import Emulator
+from jitcount._observe.call_site import shown_path
     def get_ready(self):
         raise RuntimeError("its compiler does not start\\nat all")
     Emulator.get_ready = get_ready
@@ -374,3 +419,32 @@ def test_a_ledger_of_an_emulation_says_so(target: str, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout
     assert json.loads(ledger.read_text())["environment"]["as_if"] == target
     assert f"As if on {target}: " in done.stdout
+
+
+def _block(w: dict[str, jax.Array], x: jax.Array) -> jax.Array:
+    q, k, v = (jnp.einsum("btd,dhk->bthk", x, w[each]) for each in "qkv")
+    weights = jax.nn.softmax(jnp.einsum("bqhk,bshk->bhqs", q, k))
+    made = jnp.einsum("bhqs,bshk->bqhk", weights, v)
+    return x + jnp.einsum("bqhk,hkd->bqd", made, w["o"])
+
+
+@pytest.mark.aot("cuda:h100")
+def test_what_fails_only_without_a_device_is_compiled_without_triton() -> None:
+    w = {each: normal(64, 4, 16) / 8 for each in "qkv"} | {"o": normal(4, 16, 64) / 8}
+
+    def step(w: dict[str, jax.Array], x: jax.Array) -> Any:
+        return jax.grad(lambda w: jnp.mean(_block(w, x) ** 2))(w)
+
+    with jitcount.record(["cuda:h100"]) as log, jitcount.as_if("cuda:h100") as emulation:
+        jax.block_until_ready(jax.jit(step)(w, normal(16, 28, 64)))
+    (on,) = (compiled.on["cuda:h100"] for compiled in log.compiles)
+    assert on.error is None
+    assert on.memory_bytes is not None
+    line = _block.__code__.co_firstlineno + 4
+    where = f"{Path(__file__).name}:{line} in _block"
+    (program,) = emulation.programs
+    assert program.faithful
+    for said in (on.fallback, program.fallback):
+        begin, end = said.split(shown_path(__file__).removesuffix(Path(__file__).name) + where)
+        assert begin == "compiled without Triton kernels: the one picked for the product at "
+        assert end == " fails, and a device would try others"

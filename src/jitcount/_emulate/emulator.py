@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from jitcount._emulate.arithmetic import Arithmetic
     from jitcount._emulate.translate import Site, Translated
+    from jitcount._hlo.locations import DeepStacks
     from jitcount._jax.lowering import Lowering
     from jitcount._jax.substituting import Compilable
     from jitcount._observe.call_site import CallSite
@@ -147,7 +148,7 @@ class Emulator:
             is_float32=is_float32,
             perturbation_seed=self.perturbation_seed,
             products=_products_in(lowering),
-            deep=None if lowering is None else deep_stacks(lowering.jaxpr),
+            deep=_stacks_in(lowering),
         )
         shards = _shards(compilable, made.shardings) if compilable.devices > 1 else None
         _require_same_types(compilable, shards, found)
@@ -251,6 +252,10 @@ def _products_in(lowering: Lowering | None) -> list[CallSite]:
     """The lines of a program's products."""
     every = () if lowering is None else equations(lowering.jaxpr)
     return [sites_at(each.stack).user for each in every if each.primitive in _PRODUCTS]
+
+
+def _stacks_in(lowering: Lowering | None) -> DeepStacks | None:
+    return None if lowering is None else deep_stacks(lowering.jaxpr)
 
 
 def _shards(compilable: Compilable, shardings: Shardings | None) -> Shards:

@@ -191,6 +191,9 @@ class Translation:
     """The lines of the products that the program had before it was compiled."""
 
     sites: list[Site] = field(default_factory=list)
+    noted: set[str] = field(default_factory=set)
+    """The names of the products that are in `sites`."""
+
     is_in_loop: bool = False
     """Whether the instruction at hand is part of a loop that the target made of a fusion."""
 
@@ -228,7 +231,9 @@ class Translation:
     def note_rounding(self, product: Instruction, rounding: Rounding) -> bool:
         """Note that a product rounds; returns whether it is to be rounded in this run."""
         place = self._place(product)
-        self.sites.append(Site(place, self._name_of(product, place), rounding))
+        if product.name not in self.noted:  # a kernel multiplies block by block
+            self.noted.add(product.name)
+            self.sites.append(Site(place, self._name_of(product, place), rounding))
         return place not in self.exact
 
     def note_narrowed(self, product: Instruction) -> None:

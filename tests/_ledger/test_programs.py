@@ -223,6 +223,8 @@ def test_memory_and_arguments_are_shown_and_are_no_difference() -> None:
             "Also changed, and no difference",
             "  step: 4 KiB → 8 KiB on tpu:v5e, at train.py:4 in main",
             "  step: float32[3] → float32[5] at train.py:4 in main",
+            "  step: compiled for another reason at train.py:4 in main",
+            "    axis 0 of x: 3 → 5",
         ],
     )
     assert of(one, other).differences == []
@@ -373,3 +375,13 @@ def test_a_model_with_more_layers_is_seen_and_a_profile_names_the_line(
     advice = "  → jitcount run --profile --ledger FILE keeps the line inside of it\n"
     assert (advice in printed) is not profile
     assert main(["compare", str(paths[0]), str(paths[0])]) == 0
+
+
+def test_a_comprehension_is_the_line_of_its_function_as_from_python_3_12_on() -> None:
+    sites = [
+        CallSite(f"train.py:4 in {name}", "/a/train.py", 4, name)
+        for name in ("load.<listcomp>", "load", "<dictcomp>", "<module>")
+    ]
+    before = [at(4, call_site=site) for site in (sites[0], sites[2])]
+    after = [at(4, call_site=site) for site in (sites[1], sites[3])]
+    assert of(run(*before), run(*after)).program_changes == []

@@ -155,6 +155,9 @@ class ChangeKind(enum.StrEnum):
     CACHE = "cache"
     """As many programs, of which others came from the persistent cache."""
 
+    CAUSES = "causes"
+    """As many compiles, some for another kind of reason than before."""
+
     ELSEWHERE = "elsewhere"
     """The same program was compiled by another test: the first that needs it compiles it."""
 
@@ -206,7 +209,7 @@ class Change:
 
     @property
     def is_difference(self) -> bool:
-        """Whether it counts: memory, arguments, and what a cache served, do not."""
+        """Whether it counts: memory, arguments, causes, and what a cache served, do not."""
         return self.kind in _JUDGED
 
     def __str__(self) -> str:
@@ -231,6 +234,7 @@ class Change:
             ChangeKind.MEMORY: f": {self._in_bytes()} on {self.target}, {at}{others}",
             ChangeKind.ARGUMENTS: f": {why} {at}{others}",
             ChangeKind.CACHE: f": {numbers} from the persistent cache {at}",
+            ChangeKind.CAUSES: f": compiled for another reason {at}",
             ChangeKind.ELSEWHERE: f": {compiles} in another test than before, {at}",
         }
         return f"{self.function}{texts[self.kind]}"

@@ -28,6 +28,7 @@ from jitcount._targets.result import refusal
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from jitcount._explain.causes import Cause
     from jitcount._explain.compile import Compile
     from jitcount._ledger.ledger import CaseEntry, Ledger
     from jitcount._observe.call_site import CallSite
@@ -162,6 +163,7 @@ class _Two:
             yield self._other_operations(case, before, after)
         else:
             yield from self._served(case, before, after)
+            yield from self._causes(case, before, after)
             if not any(change.kind is ChangeKind.OPERATIONS for change in found):
                 yield from self._arguments(case, after, pairs)
         yield from found
@@ -192,6 +194,18 @@ class _Two:
         if hits[0] != hits[1]:
             change = self._change(ChangeKind.CACHE, case, after)
             yield replace(change, before=hits[0], after=hits[1])
+
+    def _causes(self, case: str, before: Site, after: Site) -> Iterator[Change]:
+        """Recompiles of a kind, at an argument, that there were none of before."""
+        were = {_reason(cause) for compiled in before.compiles for cause in compiled.causes}
+        causes = [
+            compiled.causes
+            for compiled in (after.compiles if after.function else ())
+            if not is_first(compiled) and {_reason(cause) for cause in compiled.causes} - were
+        ]
+        if causes:
+            change = self._change(ChangeKind.CAUSES, case, after)
+            yield replace(change, why=tuple(sentences_of_many(causes)))
 
     def _arguments(self, case: str, after: Site, pairs: Programs) -> Iterator[Change]:
         other = [(one, two) for one, two in pairs if one.signature != two.signature]
@@ -276,6 +290,10 @@ def _key(site: Site) -> object:
 
 def _extent(change: Change) -> int:
     return abs(change.after - change.before)
+
+
+def _reason(cause: Cause) -> tuple[str, str]:
+    return cause.kind, cause.where
 
 
 def _names(compiles: Iterable[Compile]) -> str:

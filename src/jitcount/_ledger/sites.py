@@ -12,11 +12,12 @@ from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING
 
+from jitcount._observe.call_site import CallSite
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from jitcount._explain.compile import Compile
-    from jitcount._observe.call_site import CallSite
 
 _LINE = re.compile(r"\d+(?: in .+)?$")
 
@@ -51,9 +52,28 @@ def sites_of(compiles: Iterable[Compile]) -> list[Site]:
     found: dict[tuple[str, str], Site] = {}
     for compiled in compiles:
         function = "" if compiled.eager else compiled.function
-        site = Site(function, compiled.call_site)
-        found.setdefault((function, str(compiled.call_site)), site).compiles.append(compiled)
+        site = Site(function, _without_comprehensions(compiled.call_site))
+        found.setdefault((function, str(site.call_site)), site).compiles.append(compiled)
     return list(found.values())
+
+
+_COMPREHENSION = re.compile(r"\.<(list|set|dict)comp>")
+_OF_A_MODULE = re.compile(r"<(list|set|dict)comp>$")
+
+
+def _without_comprehensions(site: CallSite) -> CallSite:
+    """A line as Python 3.12 names it, where a comprehension is no function of its own.
+
+    >>> from jitcount._observe.call_site import CallSite
+    >>> str(_without_comprehensions(CallSite("train.py:42 in load.<listcomp>")))
+    'train.py:42 in load'
+    """
+    if "comp>" not in site:
+        return site
+    text, function = (
+        _OF_A_MODULE.sub("<module>", _COMPREHENSION.sub("", each)) for each in (site, site.function)
+    )
+    return CallSite(text, site.file, site.line, function)
 
 
 def file_of(site: CallSite) -> str:

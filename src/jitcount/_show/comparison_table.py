@@ -82,9 +82,7 @@ def _of_programs(compared: Comparison) -> list[Part]:
         of_it = [each for each in compared.program_changes if each.ledger == after]
         if several and of_it:
             parts.append(Heading(f"{after} against {before}"))
-        parts += _changes([each for each in of_it if each.is_difference], Tone.DIFFERENT)
-        if said := [each for each in of_it if not each.is_difference]:
-            parts += [Heading(_NOT_COUNTED), *_changes(said, Tone.PLAIN)]
+        parts += changes_of(of_it)
     grown = [each for each in compared.program_changes if each.kind is ChangeKind.OPERATIONS]
     if not all(change.has_profile for change in grown):
         parts.append(Note("→ jitcount run --profile --ledger FILE keeps the line inside of it", 1))
@@ -95,8 +93,23 @@ def _of_programs(compared: Comparison) -> list[Part]:
     return [*parts, Table(words("ledger") + long_words("where"), list(compared.where.items()))]
 
 
+def changes_of(changed: Sequence[Change]) -> list[Part]:
+    """What changed: what counts first, then what is only said."""
+    parts: list[Part] = [
+        *_changes([each for each in changed if each.is_difference], Tone.DIFFERENT)
+    ]
+    if said := [each for each in changed if not each.is_difference]:
+        parts += [Heading(_NOT_COUNTED), *_changes(said, Tone.PLAIN)]
+    return parts
+
+
 _PAIR = 2
-_WITH_CAUSES = {ChangeKind.APPEARED, ChangeKind.GONE, ChangeKind.COMPILES}
+_WITH_CAUSES = {
+    ChangeKind.APPEARED,
+    ChangeKind.CAUSES,
+    ChangeKind.COMPILES,
+    ChangeKind.GONE,
+}
 _NOT_COUNTED = "Also changed, and no difference"
 
 

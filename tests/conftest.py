@@ -1,4 +1,5 @@
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -69,6 +70,21 @@ def disk_cache(tmp_path: Path) -> Iterator[None]:
     for name, value in before.items():
         jax.config.update(name, value)
     compilation_cache.reset_cache()
+
+
+@pytest.fixture
+def fake_uv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Put a uv into the path that needs no network; returns the file with its calls."""
+    tool, calls = tmp_path / "tools" / "uv", tmp_path / "calls"
+    tool.parent.mkdir()
+    fake = Path(__file__).with_name("fake_uv.py")
+    tool.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{fake}" "$@"\n')
+    tool.chmod(0o755)
+    calls.touch()
+    monkeypatch.setenv("PATH", f"{tool.parent}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("FAKE_UV_CALLS", str(calls))
+    return calls
 
 
 @pytest.fixture(scope="session")

@@ -156,6 +156,7 @@ PRIVATE_TEXTS = (
 EXCEPTIONS = {
     ("_ledger/environment.py", "text jaxlib"): "the name of a distribution, whose version is kept",
     ("_miscompiles/known.py", "text jaxlib"): "the name of a distribution, whose version is read",
+    ("_releases/requirements.py", "text jaxlib"): "the same, which goes with JAX's own version",
     ("_observe/arguments.py", ".static_argnames"): "a field of our own UserCall",
     ("_observe/arguments.py", ".static_argnums"): "a field of our own UserCall",
     ("_observe/callers.py", ".f_locals"): "the frames of users' functions and of their libraries",

@@ -8,7 +8,7 @@ from tests.expected import expect_file
 from tests.helpers import jitcount, python
 
 TERMINAL = {"COLUMNS": "80", "NO_COLOR": "1"}
-COMMANDS = ("run", "suite", "compare", "targets")
+COMMANDS = ("run", "suite", "compare", "targets", "init")
 
 # Prints at the end how it ended, and which of these were imported.
 LOADED = """
@@ -50,10 +50,13 @@ def test_what_needs_no_program_imports_no_jax(words: str, code: int) -> None:
         ("Compare a b", "jitcount: error: no command is called 'Compare'; did you mean compare?"),
         (
             "zzz",
-            "jitcount: error: no command is called 'zzz'; there are run, suite, compare, targets",
+            (
+                "jitcount: error: no command is called 'zzz'; "
+                "there are run, suite, compare, targets, init"
+            ),
         ),
         ("--verison", "jitcount: error: no option is called --verison; did you mean --version?"),
-        ("", "jitcount: error: which COMMAND? There are run, suite, compare, targets"),
+        ("", "jitcount: error: which COMMAND? There are run, suite, compare, targets, init"),
         (
             "run --lvie x.py",
             "jitcount run: error: no option is called --lvie; did you mean --live?",

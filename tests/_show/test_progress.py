@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from jitcount._show.progress import progress, show_waiting
+from jitcount._show.progress import progress, show_waiting, under_way
 
 
 @pytest.fixture(autouse=True)
@@ -73,3 +73,27 @@ def test_steps_on_a_terminal_move_a_bar(monkeypatch: pytest.MonkeyPatch) -> None
         step("first-example")
     assert "1/2" in terminal.getvalue()
     assert "first-example" in terminal.getvalue()
+
+
+def test_long_steps_are_named_as_they_begin(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def work() -> None:
+        with under_way(2) as begin:
+            begin("making one")
+            begin("making\x1b[2J another")
+
+    work()
+    lines = ["jitcount: making one", "jitcount: making\\x1b[2J another"]
+    assert capsys.readouterr().err.splitlines() == lines
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    work()
+    assert "making\\x1b[2J another" in terminal.getvalue()
+    assert "1/2" in terminal.getvalue()
+
+
+def test_no_steps_show_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    with under_way(0):
+        pass
+    assert capsys.readouterr().err == ""

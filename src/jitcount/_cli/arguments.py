@@ -30,6 +30,7 @@ VERBS = {
     "suite": "run the suite's cases on the backend that JAX has here",
     "compare": "compare ledgers: results, within what floating point promises, and compiles",
     "targets": "list the TPUs and GPUs that can be compiled for without having them",
+    "init": "write sessions and a workflow that test a project on every backend",
 }
 
 
@@ -138,6 +139,20 @@ def add_targets(parser: argparse.ArgumentParser, about_target: str) -> None:
         "--as-if", default="", metavar="T",
         help="compute as this TPU or GPU would: its compiler's programs, its roundings",
     )  # fmt: skip
+
+
+def add_releases(parser: argparse.ArgumentParser) -> None:
+    """Declare ``--jax``, which several verbs have."""
+    parser.add_argument(
+        "--jax", action="append", default=[], type=_release, metavar="RELEASE", dest="releases",
+        help="do the same under this release of JAX, in an environment that uv makes, and compare",
+    )  # fmt: skip
+
+
+def _release(text: str) -> str:
+    if not re.fullmatch(r"\d+(\.\d+)+[\w.]*", text, re.ASCII):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a release of JAX, such as 0.9.2")
+    return text
 
 
 def count(text: str, least: int = 0) -> int:

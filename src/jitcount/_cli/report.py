@@ -182,19 +182,18 @@ class RunReport:
         files = write_files(self._options, compiles, self._where, span)
         problems = files.problems
         try:
-            options, steps = self._options, self._next_steps(compiles)
-            if signal:
-                self._stderr.write(f"jitcount: {signal} came: this is what was compiled until then")
-            text = log_text(self._log, self._stderr, whole=options.all, next_steps=steps)
-            self._stderr.write(text)
-            for parts in self._tables(compiles):
-                self._stderr.write(f"\n{self._stderr.rendered(parts)}")
+            if not self._options.is_elsewhere:
+                self._show(compiles, signal)
         except Exception as error:  # noqa: BLE001 (what was not saved, and the limit, are shown)
             problems.append(f"could not tell: {one_line(error)}")
         for line in files.lines:
             self._stderr.write(f"jitcount: {line}")
         for problem in problems:
             self._stderr.write(f"jitcount: {problem}")
+        return 2 if problems else int(self._is_past_a_limit(compiles))
+
+    def _is_past_a_limit(self, compiles: Sequence[Compile]) -> bool:
+        """Whether something was found that the user has asked to be told by the exit code."""
         made, limit = self._log.count(), self._options.max
         is_past_limit = limit is not None and made > limit
         if is_past_limit:
@@ -203,8 +202,19 @@ class RunReport:
         for line in refused:
             self._stderr.write(f"jitcount: {line}, and --fail-on-refusal is set")
         checked = self._checker.programs if self._checker is not None else ()
-        is_wrong = any(program.wrong for program in checked)
-        return 2 if problems else int(is_past_limit or is_wrong or bool(refused))
+        wrong = sum(bool(program.wrong) for program in checked)
+        if wrong and self._options.is_elsewhere:
+            self._stderr.write(f"jitcount: {plural(wrong, 'program')} compiled wrongly")
+        return is_past_limit or bool(wrong or refused)
+
+    def _show(self, compiles: Sequence[Compile], signal: str) -> None:
+        options, steps = self._options, self._next_steps(compiles)
+        if signal:
+            self._stderr.write(f"jitcount: {signal} came: this is what was compiled until then")
+        text = log_text(self._log, self._stderr, whole=options.all, next_steps=steps)
+        self._stderr.write(text)
+        for parts in self._tables(compiles):
+            self._stderr.write(f"\n{self._stderr.rendered(parts)}")
 
     def _refused(self, compiles: Sequence[Compile]) -> list[str]:
         """For each target, how many programs were not compiled for it, in words."""

@@ -12,14 +12,14 @@ import contextlib
 import os
 import threading
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jitcount import _signals
 from jitcount._after_jax import after_import_of_jax
 from jitcount._cli import program
-from jitcount._cli.arguments import add_targets, count, end_help, typed
+from jitcount._cli.arguments import add_releases, add_targets, count, end_help, typed
 from jitcount._cli.streams import UsageError
 from jitcount._ledger import files
 from jitcount._ledger.files import LedgerError, require_replaceable
@@ -56,6 +56,14 @@ class Options:
     what_if_calls: bool = False
     check: bool = False
     redact: bool = False
+    releases: list[str] = field(default_factory=list)
+    compared: str = ""
+    """Of a run that ``--jax`` has started, ``"here"`` or ``"elsewhere"``."""
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether nothing is reported but what is wrong: it is a run under another release."""
+        return self.compared == "elsewhere"
 
 
 def declare(parser: argparse.ArgumentParser) -> None:
@@ -64,7 +72,8 @@ def declare(parser: argparse.ArgumentParser) -> None:
     parser.usage = (
         "jitcount run [--live] [--all] [--max N] [--ledger FILE] [--target T]... "
         "[--fail-on-refusal] [--as-if T] [--profile] [--what-if] [--what-if=calls] "
-        "[--profile-trace FILE] [--check] [--redact] (SCRIPT | -m MODULE) [ARGS]..."
+        "[--profile-trace FILE] [--check] [--redact] [--jax RELEASE]... "
+        "(SCRIPT | -m MODULE) [ARGS]..."
     )
     add("--live", action="store_true", help="show each recompile as it happens")
     add("--all", action="store_true", help="show each compile in a row of its own")
@@ -96,6 +105,8 @@ def declare(parser: argparse.ArgumentParser) -> None:
         help="compute what is compiled operation by operation too, and exit 1 if that differs",
     )  # fmt: skip
     add("--redact", action="store_true", help="leave out what static arguments were")
+    add_releases(parser)
+    add("--compared", default="", help=argparse.SUPPRESS)
     add("-m", dest="module", action="store_true", help="run a module, as python -m")
     add("program", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     end_help(
@@ -103,7 +114,8 @@ def declare(parser: argparse.ArgumentParser) -> None:
         "jitcount run train.py --epochs 3",
         "jitcount run --max 20 --ledger run.json -m package.train",
         "jitcount run --target tpu:v5e --target cuda:h100 train.py",
-        codes="the program's own; 1 by --max, --check or --fail-on-refusal; 2 bad usage",
+        "jitcount run --jax 0.9.2 --jax 0.12.0.1 train.py",
+        codes="the program's own; 1 by --max, --check, --fail-on-refusal or --jax; 2 bad usage",
     )
 
 
@@ -126,11 +138,14 @@ def options(asked: argparse.Namespace) -> Options:
         raise UsageError("--fail-on-refusal needs a --target that can refuse: --target tpu:v5e")
     if asked.check and asked.as_if:
         raise UsageError("--check compares what this machine's compiler made: not with --as-if")
+    if asked.what_if_calls and asked.releases:
+        raise UsageError("--what-if=calls is for one release: not with --jax")
     if asked.what_if_calls and asked.as_if:
         raise UsageError("--what-if=calls measures what this machine runs: not with --as-if")
     return typed(
         Options,
         asked,
+        releases=list(dict.fromkeys(asked.releases)),
         # Absolute, wherever the script goes from here.
         ledger=asked.ledger and asked.ledger.absolute(),
         profile_trace=asked.profile_trace and asked.profile_trace.absolute(),
@@ -150,6 +165,10 @@ def main(options: Options) -> int:
             prefer_cpu()
     except (LedgerError, ValueError, ImportError) as error:  # of a file, or of a target
         raise UsageError(str(error)) from None
+    if options.releases:
+        from jitcount._cli.releases import run_in_releases
+
+        return run_in_releases(options)
     try:
         ending = _Run(options).to_the_end()
     except KeyboardInterrupt:  # a second one, while the first was being dealt with
@@ -261,7 +280,8 @@ class _Run:
         from jitcount._cli.run_files import write_files
 
         files = write_files(self._options, (), None, (self._started_at, time.time()))
-        self._stderr.write("nothing was compiled")
+        if not self._options.is_elsewhere:
+            self._stderr.write("nothing was compiled")
         for line in (*files.lines, *files.problems):
             self._stderr.write(f"jitcount: {line}")
         return 2 if files.problems else 0

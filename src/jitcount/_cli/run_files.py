@@ -47,9 +47,10 @@ def write_files(
         try:
             if _write_ledger(options, compiles, where, span):
                 made.append(ledger)
-            shown = shown_path(str(ledger))
-            what = f"jitcount compare OTHER {shown} says what differs from another run's"
-            files.lines.append(f"all of it is in {shown}: {what}")
+            if not options.compared:  # else it is shown at once
+                shown = shown_path(str(ledger))
+                what = f"jitcount compare OTHER {shown} says what differs from another run's"
+                files.lines.append(f"all of it is in {shown}: {what}")
         except Exception as error:  # noqa: BLE001 (no backend starts, or JAX is half imported)
             files.problems.append(_why(ledger, error))
     if (trace := options.profile_trace) is not None:

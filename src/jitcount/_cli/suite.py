@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jitcount._cli.arguments import add_targets, count, end_help, typed
+from jitcount._cli.arguments import add_releases, add_targets, count, end_help, typed
 from jitcount._cli.streams import UsageError, remark, show
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ class Options:
     as_if: str
     processes: int
     cases: list[str]
+    releases: list[str]
 
     def words(self) -> list[str]:
         """The same options on the command line of each of several processes."""
@@ -50,6 +51,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
         "--processes", type=partial(count, least=1), default=1, metavar="N",
         help="compute in N processes together",
     )  # fmt: skip
+    add_releases(parser)
     parser.add_argument(
         "cases", nargs="*", metavar="CASE", help="ids, also as patterns (sum-*); all by default"
     )
@@ -58,13 +60,15 @@ def declare(parser: argparse.ArgumentParser) -> None:
         "jitcount suite --ledger here.json",
         "jitcount suite 'sum-*' softmax",
         "jitcount suite --as-if tpu:v5e --ledger as-if-tpu.json",
-        codes="0 all cases hold, 1 one does not, 2 bad usage",
+        "jitcount suite --jax 0.9.2 --jax 0.12.0.1",
+        codes="0 all cases hold, 1 one does not, or --jax shows a difference, 2 bad usage",
     )
 
 
 def options(asked: argparse.Namespace) -> Options:
     """The options of ``jitcount suite``, as argparse has read them."""
-    return typed(Options, asked, ledger=asked.ledger and asked.ledger.absolute())
+    ledger = asked.ledger and asked.ledger.absolute()
+    return typed(Options, asked, ledger=ledger, releases=list(dict.fromkeys(asked.releases)))
 
 
 def main(options: Options) -> int:
@@ -96,6 +100,10 @@ def main(options: Options) -> int:
         as_if_or_null(options.as_if)
         if options.targets or options.as_if:
             prefer_cpu()
+        if options.releases:
+            from jitcount._cli.releases import suite_in_releases
+
+            return suite_in_releases(options)
         if options.processes > 1:
             return run_in_processes(options.processes, options.words())
         is_first = join_the_others()

@@ -62,6 +62,27 @@ def show_waiting(so_far: Callable[[], tuple[int, int]], wait: Callable[[float], 
 
 
 @contextlib.contextmanager
+def under_way(total: int) -> Iterator[Callable[[str], None]]:
+    """Show which of `total` long steps is under way, and for how long they all have been.
+
+    Yields:
+        A function to call before each step, with what it does.
+    """
+    begun = 0
+    with _bar("", 0, total, is_timed=True) if total else contextlib.nullcontext() as move:
+
+        def begin(what: str) -> None:
+            nonlocal begun
+            if move is not None:
+                move(begun, what)
+            else:
+                _write_line(f"jitcount: {what}")
+            begun += 1
+
+        yield begin
+
+
+@contextlib.contextmanager
 def _bar(
     what: str, done: int, total: int, *, is_timed: bool = False
 ) -> Iterator[Callable[[int, str], None] | None]:
@@ -87,7 +108,12 @@ def _bar(
     columns = (description, BarColumn(), MofNCompleteColumn(), end)
     with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
         task = shown.add_task(what, total=total, completed=done, name="")
-        yield lambda done, name: shown.update(task, completed=done, name=_fit(name))
+
+        def move(done: int, name: str) -> None:
+            about = _fit(name) if name and is_timed else what
+            shown.update(task, completed=done, description=about, name=_fit(name))
+
+        yield move
 
 
 def _fit(text: str) -> str:

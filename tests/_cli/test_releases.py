@@ -190,7 +190,7 @@ def test_ctrl_c_ends_what_runs_elsewhere(folder: Path) -> None:
     words = ("-m", "jitcount", "run", "--jax", "0.1.2", "train.py")
     began = folder / "began-True"
     with running(*words, cwd=folder, env={"JAX_PLATFORMS": "cpu"}) as process:
-        wait_until(lambda: began.exists() and began.read_text(), process)
+        wait_until(lambda: began.exists() and began.read_text(), process, within=600)
         process.send_signal(signal.SIGINT)
         _, stderr = process.communicate(timeout=60)
     assert process.returncode == -signal.SIGINT

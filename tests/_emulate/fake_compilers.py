@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from jitcount._targets.protocol import Task
 
 X = np.arange(3, dtype=np.float32)
+NOT_ASKED = Answer(error="the compiler of a test")
 THREE_TIMES = module(
     f"{parameters(X)}\n%t = f32[] constant(3)\n%b = f32[3]{{0}} broadcast(%t), dimensions={{}}\n"
     "ROOT %m = f32[3]{0} multiply(%p0, %b)"
@@ -62,7 +63,7 @@ def fake_compilers() -> Iterator[FakeCompilers]:
 
     with pytest.MonkeyPatch.context() as monkeypatch:
         monkeypatch.setattr(Compilers, "ask", ask)
-        monkeypatch.setattr(Compilers, "submit", lambda _, job: job.on_result(Answer()))
+        monkeypatch.setattr(Compilers, "submit", lambda _, job: job.on_result(NOT_ASKED))
         monkeypatch.setattr(Compilers, "get_ready", lambda *_: None)
         monkeypatch.setattr(emulator, "_programs", BytesCache(1 << 20, lambda made: len(made.hlo)))
         monkeypatch.setattr(emulator, "_executables", BytesCache(1 << 20, len))

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import jax
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -53,7 +53,7 @@ class Tasks:
 
     def __init__(self, count: int) -> None:
         self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever)
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
         self._queues: list[asyncio.Queue[tuple[Call, Future[Any]] | None]] = []
         made = asyncio.run_coroutine_threadsafe(self._begin(count), self._loop)
@@ -266,12 +266,14 @@ class Blocks(RuleBasedStateMachine):
         assert (jax.config.values[SETTING] == 0) == (not is_open)
 
     def teardown(self) -> None:
-        while self.model.blocks:
-            self._close(0, self.model.blocks.pop(), is_dropped=False)
-        self.jax_is_as_it_was_outside()
-        for number in range(4):
-            self.compute(number, number)
-        self.actors.end()
+        try:
+            while self.model.blocks:
+                self._close(0, self.model.blocks.pop(), is_dropped=False)
+            self.jax_is_as_it_was_outside()
+            for number in range(4):
+                self.compute(number, number)
+        finally:
+            self.actors.end()
 
 
 @pytest.fixture
@@ -291,6 +293,9 @@ def test_blocks_end_in_any_order() -> None:
             derandomize=not IS_FULL,
             suppress_health_check=list(HealthCheck),
             database=None,
+            # A failure leaves blocks open, and what comes after it says nothing.
+            phases=[Phase.generate],
+            report_multiple_bugs=False,
         ),
     )
 

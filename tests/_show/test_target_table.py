@@ -91,19 +91,19 @@ def test_what_a_device_would_compile_otherwise_and_internal_errors_are_no_refusa
         """\
 On cuda:h100: 1 compile in 250 ms, 3 not compiled (2 by internal errors of the compiler)
 
-function   signature    compile   memory   note
-────────────────────────────────────────────────────────────────────────────
-step       float32[3]    250 ms   37 KiB   without Triton kernels, see below
-f          float32[3]                      not compiled, see below
-g          float32[3]                      not compiled, see below
-huge       float32[3]                      not compiled, see below
+function   arguments   compile   memory   note
+───────────────────────────────────────────────────────────────────────────
+step       f32[3]       250 ms   37 KiB   without Triton kernels, see below
+f          f32[3]                         not compiled, see below
+g          f32[3]                         not compiled, see below
+huge       f32[3]                         not compiled, see below
 
-  step at train.py:42 in main: compiled without Triton kernels: the one picked for the \
-product at b.py:2 fails, and a device would try others
-  f at train.py:42 in main: an internal error of the compiler, not a refusal: no room for \
-%a = f32[8]{0}
-  g at train.py:42 in main: an internal error of the compiler, not a refusal: the compiler \
-was ended by SIGABRT (Aborted)
+  step at train.py:42 in main: compiled without Triton kernels: the one picked for the
+    product at b.py:2 fails, and a device would try others
+  f at train.py:42 in main: an internal error of the compiler, not a refusal: no room for
+    %a = f32[8]{0}
+  g at train.py:42 in main: an internal error of the compiler, not a refusal: the compiler
+    was ended by SIGABRT (Aborted)
   huge at train.py:42 in main: RESOURCE_EXHAUSTED: Ran out of memory on HBM"""
     )
     assert failures_on("cuda:h100", [FAILED, refused]) == (

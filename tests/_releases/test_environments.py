@@ -2,7 +2,6 @@
 
 import json
 import os
-import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +13,7 @@ import jitcount
 from jitcount._releases import environments
 from jitcount._releases.environments import Maker, NoEnvironmentError
 from jitcount._releases.requirements import installed
+from tests.helpers import python
 
 HERE = f"{sys.version_info[0]}.{sys.version_info[1]}"
 THIS_PYTHON = sys.version.partition(" ")[0]
@@ -32,7 +32,8 @@ def refused(release: str) -> str:
 def test_it_is_made_once_and_has_the_jitcount_that_runs(fake_uv: Path, tmp_path: Path) -> None:
     made = Maker().environment("0.9.2")
     asks = "import jitcount, sys; print(jitcount.__version__, sys.prefix)"
-    printed = subprocess.check_output([made.python, "-c", asks], text=True)  # noqa: S603
+    instead = "import os, sys; os.execv(sys.argv[1], sys.argv[1:])"
+    printed = python("-c", instead, made.python, "-c", asks).stdout
 
     folder = tmp_path / "cache" / "jitcount"
     assert printed.split() == [jitcount.__version__, str(Path(made.folder, "venv"))]

@@ -1,6 +1,5 @@
 """A command under another release: what it reads, what it leaves, how it ended."""
 
-import subprocess
 import sys
 from pathlib import Path
 
@@ -9,6 +8,7 @@ import pytest
 from jitcount._releases import runs
 from jitcount._releases.environments import ReleaseEnvironment
 from jitcount._releases.runs import Ended, Runs, output_of
+from tests.helpers import python
 
 
 def environment(folder: Path, source: str) -> ReleaseEnvironment:
@@ -61,12 +61,14 @@ def test_one_that_takes_too_long_is_ended(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 READS = """
+import os
 import sys
 from pathlib import Path
 from jitcount._releases.environments import ReleaseEnvironment
 from jitcount._releases.runs import Runs, output_of
 
 folder = Path(sys.argv[1])
+os.dup2(os.open(folder / "in.txt", os.O_RDONLY), 0)
 made = ReleaseEnvironment("0.9.2", str(folder), sys.executable, str(folder / "command.py"), ())
 runs = Runs()
 for _ in range(2):
@@ -79,7 +81,5 @@ def test_a_stdin_that_is_a_file_is_read_again_from_where_it_stood(tmp_path: Path
     environment(tmp_path, "print(input())")
     (tmp_path / "in.txt").write_text("first\nsecond\n")
     (tmp_path / "reads.py").write_text(READS)
-    with (tmp_path / "in.txt").open() as stdin:
-        command = [sys.executable, str(tmp_path / "reads.py"), str(tmp_path)]
-        printed = subprocess.check_output(command, stdin=stdin, text=True)  # noqa: S603
+    printed = python(str(tmp_path / "reads.py"), str(tmp_path)).stdout
     assert printed == "first\nfirst\n"

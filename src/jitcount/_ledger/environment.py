@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import platform
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -111,7 +112,10 @@ def environment_so_far() -> Environment:
 
         if has_started():
             return environment()
-    versions = {name: _version(name) or "" for name in ("jax", "jaxlib")}
+    versions = {
+        name: getattr(sys.modules.get(name), "__version__", "") or _version(name) or ""
+        for name in ("jax", "jaxlib")
+    }
     return _environment(
         platform="", device_kind="", device_count=0, process_count=1, config={}, **versions
     )

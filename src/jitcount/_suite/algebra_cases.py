@@ -408,6 +408,21 @@ def _of_complex(z: Any, w: Any, far: Any) -> list[Any]:
     return [*exact, lax.abs(z), jnp.stack(near)]
 
 
+def _cancelling(z: np.ndarray) -> dict[str, np.ndarray]:
+    """The sizes that roundings have in functions that are made of sums of exponentials.
+
+    These cancel near the zeros of sinh and cosh, and near the poles of what is divided by them.
+    """
+    upright, across = np.cosh(z.real), np.cosh(z.imag)
+    return {
+        "sinh": upright,
+        "cosh": upright,
+        "tanh": np.abs(np.tanh(z) / np.cosh(z)) * upright,
+        "tan": np.abs(np.tan(z) / np.cos(z)) * across,
+        "logistic": (1 + np.abs(np.exp(-z))) / np.abs(1 + np.exp(-z)) ** 2,
+    }
+
+
 def _of_complex_by_hand(z: np.ndarray, w: np.ndarray, far: np.ndarray) -> list[Expected]:
     wide, other = z.astype(np.complex128), w.astype(np.complex128)
     turned = (far.imag + 1j * far.real).astype(np.complex64)
@@ -417,6 +432,9 @@ def _of_complex_by_hand(z: np.ndarray, w: np.ndarray, far: np.ndarray) -> list[E
     near = np.stack(values)
     # As a whole, not each part: nothing is promised of the smaller part of a complex number.
     size = np.abs(near)
+    cancelling = _cancelling(wide)
+    for row, (name, *_) in enumerate(_COMPLEX):
+        size[row] = np.maximum(size[row], cancelling.get(name, 0.0))
     ulps = np.full((len(near), 1), _COMPLEX_ULPS)
     bound = 2 * _U * ulps * size
     size_of = np.abs(wide)

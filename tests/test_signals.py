@@ -4,10 +4,11 @@ import os
 import signal
 import sys
 import textwrap
+from pathlib import Path
 
 import pytest
 
-from tests.helpers import Finished, running
+from tests.helpers import Finished, python, running
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="Windows has no such signals")
 
@@ -229,3 +230,57 @@ def test_a_program_that_ends_meanwhile_ends_by_the_signal() -> None:
         "SIGTERM",
     )
     assert (done.returncode, done.stdout) == (-signal.SIGTERM, "told of SIGTERM\n")
+
+
+def run_to_its_end(program: str) -> Finished:
+    """Run a program that sends itself its signal."""
+    return python("-W", "ignore", "-c", BEGIN + textwrap.dedent(program), timeout=60)
+
+
+def test_a_signal_that_comes_as_the_program_ends_is_not_lost() -> None:
+    """Its thread has had no turn yet: the one that ends never lets go of the interpreter's lock."""
+    done = run_to_its_end(
+        """
+        sys.setswitchinterval(60)
+        os.kill(os.getpid(), signal.SIGTERM)
+        _signals.forget(tell)
+        os.write(1, b"not reached")
+        """
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGTERM, "told of SIGTERM\n", "")
+
+
+def test_a_signal_that_comes_in_the_last_exit_handler_is_not_lost() -> None:
+    """Python 3.12 and later start no threads then."""
+    done = run_to_its_end(
+        """
+        import atexit
+        atexit.register(_signals.forget, tell)
+        atexit.register(os.kill, os.getpid(), signal.SIGTERM)
+        """
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGTERM, "told of SIGTERM\n", "")
+
+
+def test_a_program_that_closes_all_files_while_a_fork_lives_is_ended_and_keeps_its_own(
+    tmp_path: Path,
+) -> None:
+    done = ended(
+        f"""
+        os.chdir({str(tmp_path)!r})
+        if os.fork() == 0:
+            os.closerange(0, 3)
+            time.sleep(60)
+            os._exit(0)
+        os.closerange(3, 200)
+        logs = [os.open(f"{{each}}.log", os.O_CREAT | os.O_RDWR) for each in range(12)]
+        time.sleep(0.5)
+        if os.fork() == 0:  # after which nothing of ours is set again
+            os._exit(0)
+        print("go", flush=True)
+        time.sleep(5)
+        """,
+        "SIGTERM",
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGTERM, "", "")
+    assert [log.read_text() for log in tmp_path.iterdir()] == [""] * 12

@@ -9,7 +9,10 @@ process ends by it.
 Only where the signal would end the process: a handler of the program's own, whether set before or
 after, is the only one that is called. A child that is forked has the system's own handling from its
 start. What cannot be done: a program whose C code never releases the interpreter's lock is not
-ended by these signals while this waits; SIGKILL ends it.
+ended by these signals while this waits; SIGKILL ends it. And where the program blocks a signal in
+all threads that Python knows, the system may hand it to one of XLA's, in which `faulthandler`
+writes nothing: the signal is lost. (It would write the stacks of all threads, which run meanwhile:
+that can crash. And a thread of ours that takes the signal would take it from `signal.sigwait`.)
 """
 
 from __future__ import annotations
@@ -31,6 +34,9 @@ if TYPE_CHECKING:
 
 _PATIENCE_S = 20.0
 """Kubernetes and SLURM kill after 30 s."""
+
+_LOOK_MS = 5000
+"""How often to look whether the program has closed the pipe."""
 
 _callbacks: list[OnSignal] = []
 
@@ -101,12 +107,15 @@ else:
             self._number = signal.Signals[name]
             self.reader, self._writer = os.pipe()
             os.set_blocking(self._writer, False)  # the handler must never wait
+            self._files = {number: _file(number) for number in (self.reader, self._writer)}
             self._held: weakref.ref[_Pipe] | None = None
             self._address: int | None = None
 
         def handle(self) -> None:
             """Handle the signal, if it would end the process."""
             if _address_of_handler(self._number) != 0:  # SIG_DFL; not None either: unknown
+                return
+            if not self.is_open():
                 return
             faulthandler.unregister(self._number)  # else it would not be set in the system again
             pipe = _Pipe(self._writer)
@@ -126,6 +135,32 @@ else:
         def send(self) -> None:
             """Send the signal to this process."""
             os.kill(os.getpid(), self._number)
+
+        def has_come(self) -> bool:
+            """Whether the pipe says so; nobody reads it empty."""
+            if not self.is_open():
+                return False
+            looking = select.poll()
+            looking.register(self.reader, select.POLLIN)
+            return any(event & select.POLLIN for _, event in looking.poll(0))
+
+        def is_open(self) -> bool:
+            """Whether the program has not closed the pipe; a number may be its own file since."""
+            return all(_file(number) == file for number, file in self._files.items())
+
+        def close(self) -> None:
+            """Close what is still open of the pipe."""
+            for number, file in self._files.items():
+                if _file(number) == file:
+                    os.close(number)
+
+    def _file(number: int) -> tuple[int, int, int] | None:
+        """Which file is open under a number; None where none is."""
+        try:
+            about = os.fstat(number)
+        except OSError:
+            return None
+        return about.st_dev, about.st_ino, about.st_mode
 
     def _address_of_handler(number: int) -> int | None:
         """What the system calls at a signal: 0 where it ends the process, 1 where it is ignored.
@@ -174,10 +209,12 @@ else:
             """Let the system handle them again; the thread goes on waiting."""
             self._is_wanted = False
             self._give_back()
+            self.wait_where_one_came()  # between the last look and now
 
         def wait_where_one_came(self) -> None:
             """Return at once, or never, unless the program has a handler of its own since."""
-            if self._has_come:
+            # The thread may not have had its turn yet: the pipe knows before it.
+            if self._has_come or any(each.has_come() for each in self._signals):
                 self._was_sent.wait(_PATIENCE_S)
 
         def _handle_again(self) -> None:
@@ -192,6 +229,8 @@ else:
         def _forget_all(self) -> None:
             """A fork has no thread that waits, and nothing to tell."""
             self._give_back()  # where another thread has forked at the same time
+            for each in self._signals:  # else the parent's thread would not see the parent's close
+                each.close()
             self._is_wanted = self._has_come = False
             self._signals = []
             _callbacks.clear()
@@ -205,14 +244,23 @@ else:
             waiting = select.poll()
             for each in signals:
                 waiting.register(each.reader, select.POLLIN)
-            (number, event), *_ = waiting.poll()
-            came = next(each for each in signals if each.reader == number)
-            if not event & select.POLLIN:  # the program has closed all files that it does not know
+            # Again and again: where the program has closed the pipe, and has a file of its own
+            # under that number since, the system looks at that one, and may never return.
+            while not waiting.poll(_LOOK_MS) and all(each.is_open() for each in signals):
+                pass
+            came = next((each for each in signals if each.has_come()), None)
+            if came is None:  # the program has closed all files that it does not know
                 self._give_back()
+                self._signals = []
+                for each in signals:
+                    each.close()
                 return
             self._has_come = True
             done = threading.Event()
-            _thread.start_new_thread(self._tell, (came.name, done))
+            try:
+                _thread.start_new_thread(self._tell, (came.name, done))
+            except RuntimeError:  # Python 3.12 and later start none while they end
+                self._tell(came.name, done)
             done.wait(_PATIENCE_S)
             came.give_back()
             came.send()  # to the program's own handler, if it has set one since

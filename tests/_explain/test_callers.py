@@ -402,3 +402,53 @@ def test_what_cannot_be_looked_at_is_a_reason_and_no_error(run: Run) -> None:
     log = run(TABLE, broken, "features(np.ones(7, np.float32))\n")
     found = {caller.why_not for compiled in log.compiles for caller in compiled.callers}
     assert "its source could not be read" in found
+
+
+BY_VALUES = "computes with NumPy: its shapes depend on values"
+BRANCHES = "computes with NumPy: it branches on a value"
+EITHER = "computes in a jitted function, or with NumPy"
+
+
+@pytest.mark.parametrize(
+    ("lines", "advised"),
+    [
+        (["x[y > 3].shape"], [f"line 6 {BY_VALUES}"]),
+        (["m = ~(y > 3)", "x[m]"], [f"line 6 {EITHER}", f"line 7 {BY_VALUES}"]),
+        (["u = jnp.unique(x); u * 2 + u / 3"], [f"line 6 {BY_VALUES}"]),
+        (["u = jnp.unique(x)", "u * 2 + u / 3"], [f"line {n} {BY_VALUES}" for n in (6, 7)]),
+        (["if float(x.sum()) > 0:", "    pass"], [f"line 6 {BRANCHES}"]),
+        (["while (x * 2).sum() < 0:", "    pass"], [f"line 6 {BRANCHES}"]),
+        (["n = int(jnp.sum(x * 2))"], ["line 6 computes with NumPy: it reads a value"]),
+        (["n = (x * 2).tolist()"], ["line 6 computes with NumPy: it reads a value"]),
+        (["np.asarray(x * 2 + 1)"], ["line 6 computes with NumPy: it makes a NumPy array"]),
+        (["x.at[y > 3].set(0)"], [f"line 6 {EITHER}"]),
+        (["if (x * 2).shape[0] > 3:", "    y - 1 / x"], [f"line {n} {EITHER}" for n in (6, 7)]),
+    ],
+)
+def test_a_line_that_needs_values_is_not_for_a_jit(
+    run: Run, lines: list[str], advised: list[str]
+) -> None:
+    begin = "import jax, jax.numpy as jnp, numpy as np\n\nfor n in (13, 17, 19, 23):\n"
+    arrays = "    x = jax.device_put(np.arange(n, dtype=np.float32))\n    y = jax.device_put(x)\n"
+    log = run(begin + arrays + "".join(f"    {line}\n" for line in lines))
+    found = [fix.advice for fix in fixes(log.compiles)]
+    assert sorted(found) == [f"compute what {each}" for each in advised]
+
+
+def test_lines_of_which_one_needs_values_are_for_numpy(run: Run) -> None:
+    log = run(
+        """
+        import jax, jax.numpy as jnp, numpy as np
+
+        def distinct(x):
+            y = x / 3 + 1
+            u = jnp.unique(x)
+            return u * 2, y
+
+        for n in (13, 17, 19, 23):
+            distinct(jax.device_put(np.arange(n, dtype=np.float32)))
+        """
+    )
+    assert [fix.advice for fix in fixes(log.compiles)] == [
+        "compute what lines 5 to 7 compute with NumPy: at line 6 its shapes depend on values"
+    ]

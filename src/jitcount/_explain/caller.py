@@ -5,6 +5,14 @@ from __future__ import annotations
 from jitcount._observe.call_site import CallSite
 from jitcount._stored import Stored
 
+NEEDS_VALUES = {
+    "it branches on a value",
+    "it makes a NumPy array",
+    "it reads a value",
+    "its shapes depend on values",
+}
+"""The reasons why a line that computes with arrays fails under a jit, as `why_not` has them."""
+
 
 class Caller(Stored, frozen=True):
     """One of the user's lines on the way to a compile, and what it calls.

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
-from jitcount._explain.caller import Caller
+from jitcount._explain.caller import NEEDS_VALUES, Caller
 from jitcount._explain.jittable import (
     SHAPED_BY_VALUES,
     function_of,
@@ -33,7 +33,7 @@ from jitcount._observe.call_site import owner_of, package_of
 from jitcount._observe.callers import ARRAY, LINEN, NNX, OTHER, STATIC, TREE
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
     from types import CodeType
 
     from jitcount._explain.jittable import AnyFunction
@@ -82,11 +82,12 @@ def _read(frame: CallerFrame) -> Caller:
     if frame.is_import and frame.callee is not None:
         return Caller(site=frame.site, why_not="it is an import", imports=frame.callee.module)
     call = _call_at(frame.code, frame.instruction)
+    needs = why_not_line(source_of(frame.code.co_filename), frame.site.line)
     if call is None:
-        return Caller(site=frame.site, why_not="it is no call")
+        return Caller(site=frame.site, why_not=needs or "it is no call")
     calls = _one_line(ast.unparse(call.func))
     if frame.callee is None:
-        return Caller(site=frame.site, calls=calls, why_not="it is JAX's own")
+        return Caller(site=frame.site, calls=calls, why_not=needs or "it is JAX's own")
     why_not = _why_not(call, frame.callee, frame.inside)
     if why_not:
         return Caller(site=frame.site, calls=calls, why_not=why_not)
@@ -419,6 +420,121 @@ def _is_pytree(func: ast.expr, module: str) -> bool:
     for name in names:
         found = vars(found).get(name) if isinstance(found, ModuleType) else None
     return is_pytree(found)
+
+
+# --- A line that calls JAX itself -----------------------------------------------------------------
+
+
+@functools.lru_cache(maxsize=4096)
+def why_not_line(source: str, line: int) -> str:
+    """Why what stands at a line needs values, in the words of `NEEDS_VALUES`; empty if it does not.
+
+    It is asked of lines that call JAX themselves, so a condition there computes with arrays.
+    """
+    tree = tree_of(source)
+    if tree is None:
+        return ""
+    around: list[ast.FunctionDef | ast.Module] = [tree]
+    around += [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and _at(n, line)]
+    body = max(around, key=lambda node: getattr(node, "lineno", 0))
+    statements = [node for node in own_nodes(body) if isinstance(node, ast.stmt)]
+    masks = {
+        name
+        for each in statements
+        if isinstance(each, ast.Assign) and _is_mask(each.value, set())
+        for name in _names(each.targets)
+    }
+    shaped = {
+        name
+        for each in statements
+        if isinstance(each, ast.Assign) and _shape_depends(each.value, masks)
+        for name in _names(each.targets)
+    }
+    found = {
+        reason
+        for each in statements
+        for part in _own_parts(each)
+        if _at(part, line)
+        for reason in _needs_of(each, part, masks, shaped)
+    }
+    return min(found & NEEDS_VALUES, default="")
+
+
+def _at(node: ast.AST, line: int) -> bool:
+    return getattr(node, "lineno", 0) <= line <= (getattr(node, "end_lineno", 0) or 0)
+
+
+def _names(nodes: Sequence[ast.AST]) -> set[str]:
+    return {each.id for node in nodes for each in ast.walk(node) if isinstance(each, ast.Name)}
+
+
+def _own_parts(statement: ast.stmt) -> list[ast.expr]:
+    """The expressions of a statement, without those of the statements in it."""
+    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return []
+    return [node for node in ast.iter_child_nodes(statement) if isinstance(node, ast.expr)]
+
+
+def _needs_of(
+    statement: ast.stmt, part: ast.expr, masks: set[str], shaped: set[str]
+) -> Iterator[str]:
+    """What an expression of a statement needs values for."""
+    is_condition = isinstance(statement, ast.If | ast.While | ast.Assert)
+    if is_condition and not _is_of_shapes(part):
+        yield "it branches on a value"
+    if _shape_depends(part, masks) or (shaped & _names([part]) and not is_condition):
+        yield _BY_VALUES
+    for node in ast.walk(part):
+        yield _reason_at(node, "", set())
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            is_read = node.func.id in {"bool", "complex", "int"}
+            if is_read and any(map(_asks, node.args)):
+                yield "it reads a value"
+
+
+def _is_of_shapes(test: ast.expr) -> bool:
+    """Whether a condition asks for shapes, which a jit knows."""
+    return any(
+        (isinstance(node, ast.Attribute) and node.attr in _SHAPES) or _name(node) == "len"
+        for node in ast.walk(test)
+        if isinstance(node, ast.expr)
+    )
+
+
+_SHAPES = {"dtype", "ndim", "shape", "size"}
+
+
+def _is_mask(value: ast.expr, masks: set[str]) -> bool:
+    """Whether an expression compares arrays, or is made of what does."""
+    match value:
+        case ast.Compare(ops=ops):
+            return not any(isinstance(op, ast.Is | ast.IsNot | ast.In | ast.NotIn) for op in ops)
+        case ast.UnaryOp(op=ast.Invert(), operand=operand):
+            return _is_mask(operand, masks)
+        case ast.BinOp(left=left, op=ast.BitAnd() | ast.BitOr(), right=right):
+            return _is_mask(left, masks) or _is_mask(right, masks)
+        case ast.Name(id=name):
+            return name in masks
+    return False
+
+
+def _shape_depends(value: ast.expr, masks: set[str]) -> bool:
+    """Whether the shape of something in an expression depends on values: ``x[x > 0]``.
+
+    ``x.at[x > 0].set(0)`` has the shape of x.
+    """
+    for node in ast.walk(value):
+        match node:
+            case ast.Subscript(value=ast.Attribute(attr="at")):
+                continue
+            case ast.Subscript(slice=index, ctx=ast.Load()) if _is_mask(index, masks):
+                return True
+            case ast.Call() if _reason_in(node, {}) == _BY_VALUES:
+                return True
+    return False
+
+
+_BY_VALUES = "its shapes depend on values"
 
 
 # --- How it is jitted -----------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING, TypeAlias
 
-from jitcount._explain.caller import Caller
+from jitcount._explain.caller import NEEDS_VALUES, Caller
 from jitcount._explain.causes.cause import Kind, in_a_list
 from jitcount._explain.fix import CACHE_SETTINGS, IMPORTS, OUTSIDE_JIT, Fix
 from jitcount._explain.summary import is_first
@@ -304,7 +304,12 @@ def _advice_for_lines(group: Sequence[Compile], no_jit: set[_Call]) -> str:
     lines = f"lines {numbers[0]} to {numbers[-1]} compute"
     if len(numbers) == 1:
         lines = f"line {numbers[0]} computes"
-    return f"compute what {lines} in a jitted function, or with NumPy"
+    asking = sorted(map(_asking, group), key=lambda caller: caller.site.line)
+    needing = next((caller for caller in asking if caller.why_not in NEEDS_VALUES), None)
+    if needing is None:
+        return f"compute what {lines} in a jitted function, or with NumPy"
+    where = f"at line {needing.site.line} " if len(numbers) > 1 else ""
+    return f"compute what {lines} with NumPy: {where}{needing.why_not}"
 
 
 def _is_driven(compiled: Compile, no_jit: set[_Call]) -> bool:

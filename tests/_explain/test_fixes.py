@@ -384,3 +384,21 @@ def test_each_kind_has_a_code_of_its_own() -> None:
     assert len({kind.code for kind in Kind}) == len(Kind)
     static = Kind.STATIC_ARGUMENT
     assert (static.code, static.in_words) == ("JC201", "static argument")
+
+
+def test_the_dtype_to_cast_to_holds_all_that_were_seen() -> None:
+    dtypes = "int32", "float32", "bool", "complex64"
+    log = [compiled(FIRST)]
+    log += [
+        compiled(Dtype("n", before, after, is_scalar=True))
+        for before, after in itertools.pairwise(dtypes)
+    ]
+    (found,) = fixes(log)
+    assert found.advices == ("give it that dtype in every call: jnp.complex64(n)",)
+    assert Dtype("n", "int32", "float32", is_scalar=True).advice == (
+        "give it that dtype in every call: jnp.float32(n)"
+    )
+    assert Dtype("n", "float32", "bool").advice == "cast it before the call: n.astype('float32')"
+    assert Dtype("n", "key<fry>", "uint32").advice == (
+        "cast it before the call: n.astype('key<fry>')"
+    )

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import msgspec
 
+from jitcount._explain.causes.arrays import Dtype
 from jitcount._explain.causes.cause import Kind, in_a_list
 from jitcount._explain.fix import Fix
 from jitcount._explain.outside_jit import host_library_of
@@ -129,8 +130,12 @@ def _by_advice(
 
 
 def _advice(every: Sequence[Sequence[_Event]], change: _Change) -> str:
-    said = Counter(e.advice for one in every for e in one if e.change == change)
-    return said.most_common(1)[0][0]
+    happened = [e for one in every for e in one if e.change == change]
+    dtypes = [cause for e in happened for cause in e.causes if isinstance(cause, Dtype)]
+    if dtypes:
+        among = (cause.among(dtypes) for cause in happened[0].causes if isinstance(cause, Dtype))
+        return advice_of(among)[0]
+    return Counter(e.advice for e in happened).most_common(1)[0][0]
 
 
 def _events(compiled: Compile) -> list[_Event]:

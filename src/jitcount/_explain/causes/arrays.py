@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
+from msgspec.structs import replace
+
 from jitcount._explain.causes.cause import Cause, Kind, Precedence, TextCause, in_a_list
 from jitcount._observe.array_type import ArrayType
 from jitcount._observe.call_site import argument_in
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
 
 class Shape(Cause, frozen=True, tag="shape"):
@@ -89,11 +91,35 @@ class Dtype(TextCause, frozen=True, tag="dtype"):
 
     def advice_at(self, places: Sequence[str]) -> str:
         """To cast each of them; what may be a Python number has no ``astype``."""
+        dtype = _widest((self.before, self.after))
         if self.is_scalar:
-            passed = in_a_list(tuple(f"jnp.{self.before}({place})" for place in places), ", ")
+            passed = in_a_list(tuple(f"jnp.{dtype}({place})" for place in places), ", ")
             return f"give it that dtype in every call: {passed}"
-        cast = in_a_list(tuple(f"{place}.astype('{self.before}')" for place in places), ", ")
+        cast = in_a_list(tuple(f"{place}.astype('{dtype}')" for place in places), ", ")
         return f"cast {'it' if len(places) == 1 else 'them'} before the call: {cast}"
+
+    def among(self, others: Iterable[Dtype]) -> Dtype:
+        """The same with a dtype before that holds all of several changes, for one advice."""
+        seen = (dtype for each in others for dtype in (each.before, each.after))
+        return replace(self, before=_widest((self.before, self.after, *seen)))
+
+
+def _widest(dtypes: Iterable[str]) -> str:
+    """A dtype that holds what all of some dtypes hold; the first where JAX knows none.
+
+    JAX is imported where it is needed, as causes are read from files without it.
+    """
+    widest, *others = dict.fromkeys(dtypes)
+    if not others:
+        return widest
+    import jax.numpy as jnp  # noqa: PLC0415
+
+    try:
+        for dtype in others:
+            widest = str(jnp.promote_types(widest, dtype))
+    except (TypeError, ValueError):  # a key's, for example
+        return widest
+    return widest
 
 
 def _is_deep(place: str) -> bool:

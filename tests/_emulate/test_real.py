@@ -382,7 +382,7 @@ from jitcount._after_jax import after_import_of_jax
 
 def patch():
     from jitcount._emulate.emulator import Emulator
-from jitcount._observe.call_site import shown_path
+
     def get_ready(self):
         raise RuntimeError("its compiler does not start\\nat all")
     Emulator.get_ready = get_ready

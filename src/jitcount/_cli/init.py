@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jitcount._cli.arguments import end_help
-from jitcount._cli.streams import UsageError
+from jitcount._cli.streams import UsageError, show
 from jitcount._text import one_line
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def main(options: Options) -> int:  # noqa: ARG001
     try:
         noxfile, workflow = folder / "noxfile.py", folder / ".github/workflows/jitcount.yml"
         if noxfile.exists():
-            print(sessions_of(project))  # noqa: T201
+            show(sessions_of(project))
             stderr.write("noxfile.py is there and stays as it is: add to it what is printed above")
         else:
             _write_new(noxfile, f"{_HEAD}{sessions_of(project)}\n")

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jitcount._cli.streams import UsageError
+from jitcount._cli.streams import UsageError, show
 from jitcount._ledger import files
 from jitcount._ledger.files import LedgerError, require_replaceable
 from jitcount._ledger.ledger import read_ledger
@@ -98,7 +98,7 @@ def suite_in_releases(options: suite.Options) -> int:
             ledgers[each.name] = each.ledger
     compared = compare_ledgers(ledgers)
     parts += comparison_tables(compared)
-    print(f"\n{render(parts, colour=has_colour())}")  # noqa: T201
+    show(f"\n{render(parts, colour=has_colour())}")
     return int(bool(here.ended.code or missing or compared.differences))
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jitcount._targets.process import signal_name
-from jitcount._try_calls.processes import timeout_for
+from jitcount._try_calls.processes import kill_with_children, timeout_for
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -118,7 +118,7 @@ class Runs:
             except subprocess.TimeoutExpired:
                 return Ended(1, timeout_s, is_late=True)
             finally:
-                _kill(process)
+                kill_with_children(process)
         return Ended(code, time.monotonic() - began, _error_in(output) if code else "")
 
 
@@ -135,16 +135,6 @@ def _command(python: str, command: str, words: Sequence[str]) -> list[str]:
 def _environment() -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if name != "JITCOUNT"}
     return kept | _VARIABLES
-
-
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    """End a process with all that it has started and left."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        if hasattr(os, "killpg"):
-            os.killpg(process.pid, signal.SIGKILL)
-        else:
-            process.kill()
-    process.wait()
 
 
 _TRACEBACK = "Traceback (most recent call last):"

@@ -144,7 +144,7 @@ class Program:
                 raise EndedOtherwiseError(f"took longer than {timeout_s:.0f} s") from None
             finally:
                 if process.poll() is None:
-                    _kill(process)
+                    kill_with_children(process)
 
     def _environment(self) -> dict[str, str]:
         """The program's own, without what counts compiles, or lets a later run compile less."""
@@ -175,8 +175,8 @@ def timeout_for(first_run_s: float) -> float:
     return max(_LEAST_TIMEOUT_S, _TIMES_AS_LONG * first_run_s)
 
 
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    """End a process with all that it has started."""
+def kill_with_children(process: subprocess.Popen[bytes]) -> None:
+    """Kill a process with all that it has started, and wait for its end."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         if hasattr(os, "killpg"):
             os.killpg(process.pid, signal.SIGKILL)

@@ -23,7 +23,6 @@ from jitcount._targets.compilers import compilers
 from jitcount._targets.lowering import (
     CompileRequest,
     NotPortableError,
-    deep_stacks,
     lower_for_target,
 )
 from jitcount._targets.names import parse
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
 
     from jitcount._emulate.arithmetic import Arithmetic
     from jitcount._emulate.translate import Site, Translated
-    from jitcount._hlo.locations import DeepStacks
     from jitcount._jax.lowering import Lowering
     from jitcount._jax.substituting import Compilable
     from jitcount._observe.call_site import CallSite
@@ -148,7 +146,7 @@ class Emulator:
             is_float32=is_float32,
             perturbation_seed=self.perturbation_seed,
             products=_products_in(lowering),
-            deep=_stacks_in(lowering),
+            deep=request.stacks,
         )
         shards = _shards(compilable, made.shardings) if compilable.devices > 1 else None
         _require_same_types(compilable, shards, found)
@@ -252,10 +250,6 @@ def _products_in(lowering: Lowering | None) -> list[CallSite]:
     """The lines of a program's products."""
     every = () if lowering is None else equations(lowering.jaxpr)
     return [sites_at(each.stack).user for each in every if each.primitive in _PRODUCTS]
-
-
-def _stacks_in(lowering: Lowering | None) -> DeepStacks | None:
-    return None if lowering is None else deep_stacks(lowering.jaxpr)
 
 
 def _shards(compilable: Compilable, shardings: Shardings | None) -> Shards:

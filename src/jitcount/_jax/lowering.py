@@ -181,9 +181,11 @@ def lower_for(
     if has_callbacks:
         arguments["backend"] = _AbsentBackend(platform, arguments["backend"])
     no_lines = jax.log_compiles(False)  # noqa: FBT003 (the user should not hear of this one)
-    # A library's frames may be more than the ten that JAX writes: the user's come after them.
-    stacks = ("jax_traceback_in_locations_limit", -1)
-    with settings.set_as((*lowering.settings, stacks)), no_lines:
+    in_force = lowering.settings
+    if keep_places or platform == "cuda":
+        # A library's frames may be more than the ten that JAX writes: the user's come after them.
+        in_force = (*in_force, ("jax_traceback_in_locations_limit", -1))
+    with settings.set_as(in_force), no_lines:
         made = lowering.lower(**arguments)
         module = made[0]
         if getattr(made[-1], "uses_dim_vars", False):

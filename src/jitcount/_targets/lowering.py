@@ -42,6 +42,9 @@ class CompileRequest:
     products: tuple[CallSite, ...] = ()
     """The user's lines that its products come from, by their numbers in the module."""
 
+    stacks: DeepStacks | None = None
+    """The stacks of its equations, if it says from which lines it comes."""
+
     @functools.cached_property
     def fingerprint(self) -> str:
         """The same for the same program, compiled in the same way."""
@@ -98,11 +101,12 @@ def lower_for_target(
         },
         settings=settings.compile_settings(),
     )
-    deep = deep_stacks(lowering.jaxpr) if stacks else DeepStacks()
-    return CompileRequest(bytecode, task, left_out, tuple(_line(deep.whole(s)) for s in stacks))
+    deep = _deep_stacks(lowering.jaxpr) if stacks or keep_places else DeepStacks()
+    products = tuple(_line(deep.whole(stack)) for stack in stacks)
+    return CompileRequest(bytecode, task, left_out, products, deep if keep_places else None)
 
 
-def deep_stacks(jaxpr: Any) -> DeepStacks:
+def _deep_stacks(jaxpr: Any) -> DeepStacks:
     """The stacks of a program's equations, by which those that are written into it are read."""
     found = DeepStacks()
     for stack in as_written(each.stack for each in equations(jaxpr)):

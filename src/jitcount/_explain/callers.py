@@ -82,17 +82,21 @@ def _read(frame: CallerFrame) -> Caller:
     if frame.is_import and frame.callee is not None:
         return Caller(site=frame.site, why_not="it is an import", imports=frame.callee.module)
     call = _call_at(frame.code, frame.instruction)
-    needs = why_not_line(source_of(frame.code.co_filename), frame.site.line)
     if call is None:
-        return Caller(site=frame.site, why_not=needs or "it is no call")
+        return Caller(site=frame.site, why_not=_needs_values(frame) or "it is no call")
     calls = _one_line(ast.unparse(call.func))
     if frame.callee is None:
-        return Caller(site=frame.site, calls=calls, why_not=needs or "it is JAX's own")
+        why_not = _needs_values(frame) or "it is JAX's own"
+        return Caller(site=frame.site, calls=calls, why_not=why_not)
     why_not = _why_not(call, frame.callee, frame.inside)
     if why_not:
         return Caller(site=frame.site, calls=calls, why_not=why_not)
     jitted, in_loop = _jitted(call, calls, frame.callee), _is_in_a_loop(call, frame.code)
     return Caller(site=frame.site, calls=calls, jitted=jitted, in_loop=in_loop)
+
+
+def _needs_values(frame: CallerFrame) -> str:
+    return why_not_line(source_of(frame.code.co_filename), frame.site.line)
 
 
 def _one_line(text: str) -> str:

@@ -110,13 +110,13 @@ _ON_PURPOSE = {
 
 def _meant(every: Sequence[Sequence[_Event]]) -> set[_Change]:
     """The changes that choose among a few programs, each of which is wanted."""
-    taken: dict[_Change, set[object]] = {}
+    values: dict[_Change, set[object]] = {}
+    unwanted = set()
     for event in itertools.chain.from_iterable(every):
-        values = taken.setdefault(event.change, set())
-        values |= {event.before, event.after}
+        values.setdefault(event.change, set()).update((event.before, event.after))
         if not all(cause.is_fine_if_few for cause in event.causes):
-            values |= set(range(_FEW + 1))
-    return {change for change, values in taken.items() if len(values) <= _FEW}
+            unwanted.add(event.change)
+    return {change for change, taken in values.items() if len(taken) <= _FEW} - unwanted
 
 
 def _by_advice(

@@ -97,7 +97,7 @@ class Evaluator:
 
     def _scan(self, parameters: Any, operands: list[Any]) -> list[Any]:
         body, length = parameters["jaxpr"], parameters["length"]
-        consts, carry, rows = _split(operands, *_counts_of_scan(parameters))
+        consts, carry, rows = _split(operands, *counts_of_scan(parameters))
         made: list[list[Any]] = []
         steps = range(length)
         for step in reversed(steps) if parameters["reverse"] else steps:
@@ -125,7 +125,7 @@ class Evaluator:
         return self.run(branches[chosen], operands[1:])
 
 
-def _counts_of_scan(parameters: Any) -> tuple[int, int]:
+def counts_of_scan(parameters: Any) -> tuple[int, int]:
     """How many constants and how many carried values the operands of a scan begin with."""
     if "num_consts" in parameters:  # up to 0.11.0
         return parameters["num_consts"], parameters["num_carry"]

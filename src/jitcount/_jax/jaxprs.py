@@ -235,8 +235,7 @@ def _equations(jaxpr: Any, outside: Stack, names: str, stacks: Stacks) -> Iterat
 
     JAX writes both into the program only when it lowers it.
     """
-    source = source_of(jaxpr) if outside else None
-    function = (source.file, source.name.partition(" ")[0]) if source is not None else None
+    function = _function_of(jaxpr, outside)
     for equation in equations_in(jaxpr):
         stack = _within(stacks.lines_of(equation), function, outside)
         name_stack = f"{names}/{own}" if (own := _name_stack(equation)) and names else own or names
@@ -245,6 +244,23 @@ def _equations(jaxpr: Any, outside: Stack, names: str, stacks: Stacks) -> Iterat
             yield Equation(equation.primitive.name, stack, name_stack)
         for part in inner:
             yield from _equations(part, stack, name_stack, stacks)
+
+
+def stack_within(stacks: Stacks, equation: Any, jaxpr: Any, outside: Stack) -> Stack:
+    """The stack that an equation of a jaxpr was traced under, out to the call that it is inside of.
+
+    Args:
+        stacks: the stacks that were read so far.
+        equation: one of the jaxpr's.
+        jaxpr: what holds the equation.
+        outside: the stack of the call; empty for a whole program.
+    """
+    return _within(stacks.lines_of(equation), _function_of(jaxpr, outside), outside)
+
+
+def _function_of(jaxpr: Any, outside: Stack) -> tuple[str, str] | None:
+    source = source_of(jaxpr) if outside else None
+    return (source.file, source.name.partition(" ")[0]) if source is not None else None
 
 
 # Up to 0.9 the stack of an equation inside of a call has what was around the call, too.
@@ -385,3 +401,31 @@ def body_of(equation: Any) -> Any:
         if isinstance(value, Jaxpr):
             return ClosedJaxpr(value, ())
     raise TypeError(f"{equation.primitive.name} has no body")
+
+
+def made_of(equation: Any) -> Any:
+    """The jaxpr of what a primitive's own implementation does; None where that says no more.
+
+    Libraries define primitives that are made of JAX's operations; JAX's own are made of themselves.
+    """
+    primitive = equation.primitive
+    shapes = [jax.ShapeDtypeStruct(atom.aval.shape, atom.aval.dtype) for atom in equation.invars]
+
+    def implementation(*operands: Any) -> Any:
+        return primitive.impl(*operands, **equation.params)
+
+    try:
+        found = jax.make_jaxpr(implementation)(*shapes)
+    except Exception:  # noqa: BLE001 (whatever a library's implementation raises)
+        return None
+    return None if _is_only(found.jaxpr, primitive) else found
+
+
+def _is_only(jaxpr: Any, primitive: Any) -> bool:
+    """Whether a jaxpr does nothing but one operation, perhaps inside of calls."""
+    if len(jaxpr.eqns) != 1:
+        return False
+    (equation,) = jaxpr.eqns
+    return equation.primitive is primitive or (
+        equation.primitive.name in CALLS and _is_only(body_of(equation).jaxpr, primitive)
+    )

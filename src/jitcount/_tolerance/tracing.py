@@ -1,0 +1,94 @@
+"""A function and its arguments as a jaxpr, or a sentence that says why they cannot be one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import jax
+import numpy as np
+
+from jitcount._observe.muting import muted
+from jitcount._text import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+_REMEDY = "compare its result within a bound that you declare"
+
+
+class NotTraceableError(ValueError):
+    """No tolerance can be derived for a function; the text says why, and what to do instead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Traced:
+    """A function's jaxpr with its arguments."""
+
+    function: str
+    closed: Any
+    arguments: Sequence[Any]
+    names: tuple[str, ...]
+    """The place of each array in the result: ``"['w']"``; empty where there is one alone."""
+
+
+def traced(f: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Traced:
+    """Trace a function; arrays are its arguments, all else is passed as it is.
+
+    Raises:
+        NotTraceableError: it is not callable, looks at values or has a result that is no array, or
+            an argument is a donated array.
+    """
+    name = name_of(f)
+    if not callable(f):
+        kind = type(f).__name__
+        raise NotTraceableError(f"tolerance takes a function and its arguments, not {kind}")
+    leaves, tree = jax.tree.flatten((tuple(args), dict(kwargs)))
+    is_array = [isinstance(leaf, jax.Array | np.ndarray | np.generic) for leaf in leaves]
+    for number, (leaf, traces) in enumerate(zip(leaves, is_array, strict=True)):
+        if traces and _is_deleted(leaf):
+            raise NotTraceableError(
+                f"array {number} of the arguments of {name} was donated and is gone; pass a copy"
+            )
+
+    def of_arrays(*arrays: Any) -> Any:
+        given = iter(arrays)
+        filled = [next(given) if traces else leaf for leaf, traces in zip(leaves, is_array, strict=True)]
+        positional, named = jax.tree.unflatten(tree, filled)
+        return f(*positional, **named)
+
+    arrays = [leaf for leaf, traces in zip(leaves, is_array, strict=True) if traces]
+    try:
+        with muted():
+            closed, shapes = jax.make_jaxpr(of_arrays, return_shape=True)(*arrays)
+    except jax.errors.ConcretizationTypeError as error:
+        raise NotTraceableError(
+            f"{name} looks at the values of its arguments while it is traced, so no tolerance can "
+            f"be derived; {_REMEDY} ({_first_sentence(error)})"
+        ) from None
+    except jax.errors.JAXTypeError as error:
+        raise NotTraceableError(f"{name} cannot be traced: {_first_sentence(error)}") from None
+    except TypeError as error:
+        if "not a valid JAX type" not in str(error):
+            raise
+        raise NotTraceableError(
+            f"{name} returns something that is no array: {_first_sentence(error)}"
+        ) from None
+    paths = [path for path, _ in jax.tree_util.tree_leaves_with_path(shapes)]
+    names = tuple(jax.tree_util.keystr(path) for path in paths)
+    return Traced(name, closed, arrays, names)
+
+
+def name_of(f: Any) -> str:
+    """What messages call a function."""
+    name = getattr(f, "__name__", None) or getattr(getattr(f, "func", None), "__name__", None)
+    return str(name) if name else type(f).__name__
+
+
+def _is_deleted(leaf: Any) -> bool:
+    asked = getattr(leaf, "is_deleted", None)
+    return bool(asked()) if callable(asked) else False
+
+
+def _first_sentence(error: BaseException) -> str:
+    return one_line(str(error)).partition(". ")[0].rstrip(".")

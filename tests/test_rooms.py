@@ -89,6 +89,7 @@ DOORS = {
     ("_ledger/comparison.py", "_show"): "a notebook shows a comparison",
     ("_emulate/result.py", "_show"): "print(emulation) needs one too",
     ("_emulate/error.py", "_show"): "the same",
+    ("_tolerance/tolerance.py", "_show"): "and print(tolerance)",
     ("_record/record.py", "_show"): "who waits for a target's compiler may want a progress bar",
 }
 

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from jitcount._record.log import CompileLog
     from jitcount._record.record import record
     from jitcount._targets.result import OnTarget
+    from jitcount._tolerance.assertions import assert_close, assert_same
+    from jitcount._tolerance.tolerance import Tolerance, tolerance
+    from jitcount._tolerance.tracing import NotTraceableError
 
     __version__: str
 
@@ -45,16 +48,21 @@ __all__ = [
     "LedgerError",
     "Line",
     "Loop",
+    "NotTraceableError",
     "OnTarget",
     "Profile",
     "RecompileError",
+    "Tolerance",
     "as_if",
+    "assert_close",
+    "assert_same",
     "cache_independent_count",
     "compare",
     "freeze",
     "load",
     "max_compiles",
     "record",
+    "tolerance",
 ]
 
 # Where each name is; what type checkers and editors read stands above, and a test compares.
@@ -71,16 +79,21 @@ _HOMES = {
     "LedgerError": "_ledger.files",
     "Line": "_profile.result",
     "Loop": "_loops.result",
+    "NotTraceableError": "_tolerance.tracing",
     "OnTarget": "_targets.result",
     "Profile": "_profile.result",
     "RecompileError": "_record.guard",
+    "Tolerance": "_tolerance.tolerance",
     "as_if": "_emulate.as_if",
+    "assert_close": "_tolerance.assertions",
+    "assert_same": "_tolerance.assertions",
     "cache_independent_count": "_problem",
     "compare": "_ledger.compare",
     "freeze": "_record.guard",
     "load": "_ledger.ledger",
     "max_compiles": "_record.guard",
     "record": "_record.record",
+    "tolerance": "_tolerance.tolerance",
 }
 
 

@@ -7,5 +7,7 @@ CADNA and Verrou). How far these draws scatter is how far any backend may be off
 
 `lanes` holds the draws and rounds them, `sums` says how far an order of summation moves a sum,
 `rules` has one function for each operation, `program` reads a jaxpr into steps and runs them.
-`widths` makes a tolerance of the scatter, and `tolerance` is what users call.
+`widths` makes a tolerance of the scatter. `tolerance` is what users call: `tracing` makes the
+jaxpr, `products` says how a chip multiplies, `lines` finds the lines that lose digits, and
+`assertions` holds results against a tolerance.
 """

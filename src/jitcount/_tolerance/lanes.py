@@ -16,6 +16,8 @@ import ml_dtypes
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from jitcount._tolerance.products import InputRounding
 
 _finfo: Any = ml_dtypes.finfo
@@ -71,13 +73,16 @@ class Lanes:
         """The number of the step that is being evaluated."""
 
         self.flips: dict[tuple[int, str], np.ndarray] = {}
-        """By step and kind of decision: in which lanes it came out otherwise than in the reference."""
+        """By step and decision: the lanes in which it came out otherwise than in the reference."""
 
         self.products: InputRounding | None = None
         """What happens to the inputs of products."""
 
         self.is_watching = False
-        """Whether sums and differences should say how many bits they lose."""
+        """Whether steps are looked at: which of them round, and how many bits they lose."""
+
+        self.rounding: set[int] = set()
+        """The steps that have rounded something, if somebody is watching."""
 
         self.cancelled: dict[int, tuple[float, float, float]] = {}
         """By step, the bits that a sum or difference has lost, from which size to which."""
@@ -162,14 +167,15 @@ class Lanes:
 
     def _on_lattice(self, values: np.ndarray, drop: int, coarser: int) -> np.ndarray:
         mask = (1 << drop) - 1
-        if values.shape[0] == 1:
-            if not (values.view(np.int64) & mask).any():
-                return values
+        if values.shape[0] == 1 and not (values.view(np.int64) & mask).any():
+            return values
         values = self.widened(values)
         written = values.view(np.int64)
         near, moving = written[NEAREST : NEAREST + 1], written[self.moving()]
         kept = drop - self._more_bits
         half, below = 1 << (kept - 1), ~((1 << kept) - 1)
+        if self.is_watching and (written[NEAREST:] & mask).any():
+            self.rounding.add(self.step)
         near += half
         near &= below
         if not moving.size:
@@ -184,11 +190,13 @@ class Lanes:
         return values
 
     def _moved_by_ulps(self, values: np.ndarray, coarser: int) -> np.ndarray:
-        """Of float64 itself: nothing tells what was rounded off, so whole numbers pass for exact."""
+        """Of float64 nothing tells what was rounded off: whole numbers pass for exact."""
         whole = values == np.rint(values)
         if whole.all():
             return values
         values = self.widened(values)
+        if self.is_watching:
+            self.rounding.add(self.step)
         moving = values[self.moving()]
         drawn = self.bits(moving.size, 2 + coarser).reshape(moving.shape) - (1 << (1 + coarser))
         moved = moving + np.spacing(moving) * (drawn + 0.5) / 2 * self.times
@@ -211,6 +219,8 @@ class Lanes:
         """Move numbers at random by a standard deviation; returns an array of its own."""
         values = self.widened(values)
         moving = values[self.moving()]
+        if self.is_watching and np.any(deviation):
+            self.rounding.add(self.step)
         if not moving.size:
             return values
         if values.dtype == np.complex128:
@@ -249,13 +259,15 @@ class OneLineAtATime(Lanes):
     """Lanes in which each draw rounds at one source line alone.
 
     Args:
-        line_of: the line of each step, by a number.
+        line_of: the line of each step that rounds, by a number.
         lines: the lines to be told apart.
         draws: how many lanes each of them has.
         seed: of what is random.
     """
 
-    def __init__(self, line_of: list[int], lines: list[int], draws: int, seed: int = 0) -> None:
+    def __init__(
+        self, line_of: Mapping[int, int], lines: list[int], draws: int, seed: int = 0
+    ) -> None:
         super().__init__(draws * len(lines), seed)
         self._line_of = line_of
         places = {line: FIRST_DRAW + draws * at for at, line in enumerate(lines)}
@@ -264,4 +276,4 @@ class OneLineAtATime(Lanes):
 
     def moving(self) -> slice:
         """The lanes of the line that the present step belongs to."""
-        return self._slices.get(self._line_of[self.step], self._nothing)
+        return self._slices.get(self._line_of.get(self.step, -1), self._nothing)

@@ -12,7 +12,6 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import jax
 import numpy as np
 
 from jitcount._jax.evaluating import counts_of_scan
@@ -20,12 +19,15 @@ from jitcount._jax.jaxprs import (
     CALLS,
     Stacks,
     body_of,
+    equations_in,
     eval_equation,
     has_effects,
     is_literal,
     made_of,
     stack_within,
 )
+from jitcount._jax.keys import is_key, keys_of, numbers_of
+from jitcount._tolerance.lanes import format_of
 from jitcount._tolerance.rules import RULES
 from jitcount._tolerance.rules.moving import stored_dtype
 from jitcount._tolerance.rules.rule import is_inexact, same_lanes
@@ -108,6 +110,9 @@ class Reader:
         self.longest_loop = 0
         """The steps of the longest loop that ran so far."""
 
+        self.unit = 0.0
+        """Half an ulp of 1 in the narrowest dtype of floats that it computes with."""
+
         self.until = math.inf
         """When to stop, by `time.monotonic`."""
 
@@ -136,6 +141,9 @@ class Reader:
         """What computes an equation that is not opened where it stands."""
         equation = place.equation
         name = equation.primitive.name
+        for atom in equation.outvars:
+            if is_inexact(atom.aval.dtype.name):
+                self.unit = max(self.unit, format_of(atom.aval.dtype.name).unit)
         control = _CONTROL.get(name)
         if control is not None:
             return control(self, place)
@@ -179,7 +187,7 @@ class _Builder:
         def read(atom: Any) -> int:
             return self._constant(atom.val, atom.aval) if is_literal(atom) else slots[atom]
 
-        for equation in jaxpr.eqns:
+        for equation in equations_in(jaxpr):
             inputs = [read(atom) for atom in equation.invars]
             place = Place(equation, jaxpr, outside)
             outputs = self._add_equation(place, inputs)
@@ -217,27 +225,29 @@ def _with_unused(program: Program) -> list[_Step]:
     unused: dict[int, list[int]] = {}
     for slot, at in last.items():
         unused.setdefault(at, []).append(slot)
-    return [step._replace(unused=tuple(unused.get(at, ()))) for at, step in enumerate(program.steps)]
+    return [
+        step._replace(unused=tuple(unused.get(at, ()))) for at, step in enumerate(program.steps)
+    ]
 
 
 # --- Values ---------------------------------------------------------------------------------------
 
 
 def _is_key(atom: Any) -> bool:
-    return bool(jax.dtypes.issubdtype(atom.aval.dtype, jax.dtypes.extended))
+    return is_key(atom.aval.dtype)
 
 
 def to_lanes(value: Any, aval: Any) -> np.ndarray:
     """A value of a program as an array of one lane; of a random key, its numbers."""
-    if jax.dtypes.issubdtype(aval.dtype, jax.dtypes.extended):
-        return np.asarray(jax.random.key_data(value))[None]
+    if is_key(aval.dtype):
+        return numbers_of(value)[None]
     return np.asarray(value).astype(stored_dtype(aval))[None]
 
 
 def _from_lane(value: np.ndarray, aval: Any) -> Any:
     """The values of one lane as JAX has them."""
-    if jax.dtypes.issubdtype(aval.dtype, jax.dtypes.extended):
-        return jax.random.wrap_key_data(value, impl=aval.dtype._impl)  # noqa: SLF001
+    if is_key(aval.dtype):
+        return keys_of(value, aval.dtype)
     return np.asarray(value).astype(aval.dtype)
 
 
@@ -323,7 +333,9 @@ def _while(reader: Reader, place: Place) -> Compute:
             else:
                 lanes.step = step
                 lanes.flip("the number of steps of the loop", _spread(active, lanes) != active[0])
-                carry = [_where_active(active, new, old) for new, old in zip(found, carry, strict=True)]
+                carry = [
+                    _where_active(active, new, old) for new, old in zip(found, carry, strict=True)
+                ]
             trips += 1
             alone = 0 if active[0] else alone + 1
             if alone > _MOST_TRIPS_ALONE:
@@ -355,9 +367,10 @@ def _cond(reader: Reader, place: Place) -> Compute:
         for which in np.unique(chosen).tolist():
             found = branches[which].run(lanes, operands)
             lanes.step = step
-            made = found if made is None else [
-                _where_active(chosen == which, new, old) for new, old in zip(found, made, strict=True)
-            ]  # fmt: skip
+            here = chosen == which
+            made = [
+                _where_active(here, new, old) for new, old in zip(found, made or found, strict=True)
+            ]
         return made or []
 
     return compute
@@ -367,8 +380,6 @@ def _callback(reader: Reader, place: Place) -> Compute:
     """A call of Python: a pure one is made; one that only reports is not."""
     del reader
     equation = place.equation
-    if not equation.outvars:
-        return lambda lanes: []  # noqa: ARG005
     if has_effects(equation) and "pure" not in equation.primitive.name:
         raise NotFollowedError(f"{equation.primitive.name} has side effects")
     return _by_jax(equation)
@@ -388,4 +399,3 @@ _CONTROL: dict[str, Callable[[Reader, Place], Compute]] = {
     "debug_callback": _silent,
     "debug_print": _silent,
 }
-

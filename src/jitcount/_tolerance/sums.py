@@ -41,7 +41,7 @@ def summed(lanes: Lanes, terms: np.ndarray, dtype: str) -> np.ndarray:
     if (reference != 0).sum(-1).max() < 2 and terms.shape[0] == 1:
         return total
     variance = _variance(reference, total[:1], dtype)
-    nearest = _one_by_one(terms[min(NEAREST, terms.shape[0] - 1)], dtype)
+    nearest = _one_by_one(terms[min(NEAREST, terms.shape[0] - 1)], total[0], dtype)
     moved = lanes.scattered(total, np.sqrt(variance))
     moved[NEAREST] = nearest
     return lanes.rounded(moved, dtype)
@@ -79,17 +79,22 @@ def _in_tiles(terms: np.ndarray) -> np.ndarray:
     return terms.reshape(*terms.shape[:-1], -1, tile)
 
 
-def _one_by_one(terms: np.ndarray, dtype: str) -> np.ndarray:
-    """The sums as float32 adds them one by one in tiles, and then the tiles.
+def _one_by_one(terms: np.ndarray, total: np.ndarray, dtype: str) -> np.ndarray:
+    """The sums as float32 adds them one by one: in tiles, or in as many lanes; the one further off.
 
     A pattern in the data (a tenth, added again and again) is rounded the same way each time, which
     no model of random roundings has.
     """
     if dtype not in ("float32", "complex64"):
         return np.asarray(terms.sum(-1))
-    with np.errstate(over="ignore", invalid="ignore"):
-        narrow = np.cumsum(_in_tiles(terms.astype(dtype)), -1, dtype=dtype)[..., -1]
-        return np.asarray(np.cumsum(narrow, -1, dtype=dtype)[..., -1])
+    tiles = _in_tiles(terms.astype(dtype))
+    found = [np.cumsum(tiles, axis, dtype=dtype) for axis in (-1, -2)]
+    ends = (
+        np.cumsum(one, -1, dtype=dtype)[..., -1]
+        for one in (found[0][..., -1], found[1][..., -1, :])
+    )
+    one, other = ends
+    return np.where(np.abs(one - total) >= np.abs(other - total), one, other)
 
 
 def _square(values: np.ndarray) -> np.ndarray:

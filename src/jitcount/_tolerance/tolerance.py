@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jitcount._jax.jaxprs import Stacks, inner_jaxprs
 from jitcount._hlo.locations import sites_at
+from jitcount._jax.jaxprs import Stacks, equations_in, inner_jaxprs
 from jitcount._observe.muting import muted
 from jitcount._tolerance.lanes import FIRST_DRAW, Lanes
 from jitcount._tolerance.products import rounding_of_products
@@ -19,7 +19,7 @@ from jitcount._tolerance.tracing import NotTraceableError, traced
 from jitcount._tolerance.widths import Spread, jumps, spread_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from jitcount._observe.call_site import CallSite
     from jitcount._tolerance.lines import LineShare
@@ -28,9 +28,10 @@ if TYPE_CHECKING:
 
 FLOAT32 = "float32"
 
-# How many draws there are, and how many where products take long.
-_DRAWS, _FEW_DRAWS, _FEWEST_DRAWS = 16, 6, 4
-_MUCH_WORK, _VERY_MUCH_WORK = 2e8, 4e9
+# How many draws there are, up to which work: by multiplications, of which computing and rounding a
+# number takes as long as so many. With fewer draws the array's own deviation counts for more.
+_DRAWS = (3e7, 16), (3e8, 6), (math.inf, 4)
+_COST_OF_A_NUMBER = 30
 _FINER_DRAWS = 8
 _MORE_BITS = 4
 
@@ -53,6 +54,11 @@ class ExpectedResult:
     """Why no tolerance exists where there is none; empty where there is one everywhere."""
 
     @property
+    def title(self) -> str:
+        """What messages call it: ``"result['w']"``; "the result" where there is one alone."""
+        return f"result{self.name}" if self.name else "the result"
+
+    @property
     def relative(self) -> float:
         """The largest tolerance, as a part of the result's largest magnitude."""
         size = np.abs(self.reference[np.isfinite(self.reference)]).max(initial=0)
@@ -64,11 +70,11 @@ class ExpectedResult:
 class Tolerance:
     """How far the result of a function may be from its exact value on any backend, as a rule.
 
-    >>> import jax.numpy as jnp, numpy as np
+    >>> import jax.numpy as jnp, jitcount, numpy as np
     >>> found = jitcount.tolerance(jnp.sum, np.full(1000, 0.1, np.float32))
     >>> result, = found.results
     >>> f"{float(result.reference):.6f} {float(result.width):.1g}"
-    '100.000001 0.0001'
+    '100.000001 0.002'
     """
 
     function: str
@@ -91,6 +97,11 @@ class Tolerance:
 
         return shares_of(self.evaluation)
 
+    @property
+    def has_products(self) -> bool:
+        """Whether the function multiplies matrices or convolves."""
+        return self.evaluation.multiplications > 0
+
     def with_products(self, products: str) -> Tolerance:
         """The tolerance of the same function and arguments with other products."""
         return tolerance_of(self.evaluation.traced, products)
@@ -111,7 +122,7 @@ def tolerance(
     times with each of them rounded at random to its own dtype; the tolerance of an element is six
     times what it deviates by. The same arguments always get the same tolerance.
 
-    >>> import jax, numpy as np
+    >>> import jax, jitcount, numpy as np
     >>> x = np.array([1.0, 2.0, 4.0], np.float32)
     >>> found = jitcount.tolerance(jax.nn.softmax, x)
     >>> found.results[0].width < 1e-6
@@ -157,10 +168,9 @@ class Evaluation:
                 to_lanes(value, aval)
                 for value, aval in zip(found.arguments, closed.in_avals, strict=True)
             ]
-        work = _work(closed.jaxpr)
-        self.draws = (
-            _DRAWS if work < _MUCH_WORK else _FEW_DRAWS if work < _VERY_MUCH_WORK else _FEWEST_DRAWS
-        )
+        self.multiplications, numbers = _work(closed.jaxpr)
+        work = self.multiplications + _COST_OF_A_NUMBER * numbers
+        self.draws = next(draws for most, draws in _DRAWS if work <= most)
 
     def run(self, lanes: Lanes) -> list[np.ndarray]:
         """The results of all lanes."""
@@ -180,13 +190,16 @@ class Evaluation:
         lanes = Lanes(self.draws)
         values = self.run(lanes)
         dtypes = [str(aval.dtype.name) for aval in self.traced.closed.out_avals]
-        spreads = [spread_of(each, dtype) for each, dtype in zip(values, dtypes, strict=True)]
+        unit = self.reader.unit
+        spreads = [spread_of(each, dtype, unit) for each, dtype in zip(values, dtypes, strict=True)]
         finer: list[Spread] | list[None] = [None] * len(spreads)
         finer_lanes = None
         if lanes.flips or any(spread.is_wide for spread in spreads):
             finer_lanes = Lanes(_FINER_DRAWS, more_bits=_MORE_BITS)
             again = self.run(finer_lanes)
-            finer = [spread_of(each, dtype) for each, dtype in zip(again, dtypes, strict=True)]
+            finer = [
+                spread_of(each, dtype, unit) for each, dtype in zip(again, dtypes, strict=True)
+            ]
         found = []
         for name, dtype, each, spread, fine in zip(
             self.traced.names, dtypes, values, spreads, finer, strict=True
@@ -200,9 +213,7 @@ class Evaluation:
             found.append(ExpectedResult(name, dtype, spread.reference, width, why))
         return tuple(found)
 
-    def _why_none(
-        self, values: np.ndarray, none: np.ndarray, spread: Spread, lanes: Lanes
-    ) -> str:
+    def _why_none(self, values: np.ndarray, none: np.ndarray, spread: Spread, lanes: Lanes) -> str:
         """Why no tolerance exists for some elements, in a sentence."""
         off = np.where(none, np.abs(values[FIRST_DRAW:] * 1.0 - values[:1]), 0.0)
         moved = np.nan_to_num(off).reshape(len(off), -1).max(1)
@@ -236,20 +247,21 @@ def _not_followed(found: Traced, what: str) -> str:
     )
 
 
-def _work(jaxpr: Any, times: float = 1.0) -> float:
-    """About how many multiplications the products of a program make."""
-    total = 0.0
-    for equation in jaxpr.eqns:
+def _work(jaxpr: Any, times: float = 1.0) -> tuple[float, float]:
+    """About how many multiplications products make, and how many numbers are computed."""
+    products, numbers = 0.0, 0.0
+    for equation in equations_in(jaxpr):
+        size = times * sum(atom.aval.size for atom in equation.outvars if atom.aval.shape)
+        numbers += size
         if equation.primitive.name == "dot_general":
             (contract, _), _ = equation.params["dimension_numbers"]
             shape = equation.invars[0].aval.shape
-            terms = math.prod(shape[axis] for axis in contract)
-            total += times * terms * equation.outvars[0].aval.size
+            products += times * math.prod(shape[axis] for axis in contract) * max(size, 1)
         elif equation.primitive.name == "conv_general_dilated":
             kernel = equation.invars[1].aval
-            total += times * kernel.size * equation.outvars[0].aval.size / kernel.shape[0]
-        inside = times * equation.params.get("length", 1) if equation.primitive.name == "scan" else times
-        total += sum(_work(each, inside) for each in inner_jaxprs(equation))
-    return total
-
-
+            products += times * kernel.size * max(size, 1) / max(kernel.shape[0], 1)
+        is_loop = equation.primitive.name == "scan"
+        for each in inner_jaxprs(equation):
+            inside = _work(each, times * equation.params["length"] if is_loop else times)
+            products, numbers = products + inside[0], numbers + inside[1]
+    return products, numbers

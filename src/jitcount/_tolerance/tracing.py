@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import jax
 import numpy as np
@@ -18,7 +18,15 @@ _REMEDY = "compare its result within a bound that you declare"
 
 
 class NotTraceableError(ValueError):
-    """No tolerance can be derived for a function; the text says why, and what to do instead."""
+    """No tolerance can be derived for a function; the text says why, and what to do instead.
+
+    >>> import jitcount
+    >>> try:
+    ...     jitcount.tolerance(lambda x: x if x > 0 else -x, np.float32(1))
+    ... except jitcount.NotTraceableError as error:
+    ...     print(str(error)[:48])
+    <lambda> looks at the values of its arguments wh
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +48,7 @@ def traced(f: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
             an argument is a donated array.
     """
     name = name_of(f)
-    if not callable(f):
+    if not callable(cast("object", f)):
         kind = type(f).__name__
         raise NotTraceableError(f"tolerance takes a function and its arguments, not {kind}")
     leaves, tree = jax.tree.flatten((tuple(args), dict(kwargs)))
@@ -53,7 +61,9 @@ def traced(f: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
 
     def of_arrays(*arrays: Any) -> Any:
         given = iter(arrays)
-        filled = [next(given) if traces else leaf for leaf, traces in zip(leaves, is_array, strict=True)]
+        filled = [
+            next(given) if traces else leaf for leaf, traces in zip(leaves, is_array, strict=True)
+        ]
         positional, named = jax.tree.unflatten(tree, filled)
         return f(*positional, **named)
 

@@ -60,7 +60,7 @@ class Spread:
     """Where some draws are finite and others are not."""
 
     unit: float = 0.0
-    """Half an ulp of 1 in the result's dtype; 0 for whole numbers."""
+    """Half an ulp of 1 in the narrowest dtype of floats that it was computed with."""
 
     @property
     def is_wide(self) -> bool:
@@ -71,7 +71,6 @@ class Spread:
         scale = max(float(np.median(size)), float(size.max(initial=0.0)) * WIDE)
         return bool((self.deviation > WIDE * scale).any())
 
-
     @property
     def is_noise(self) -> bool:
         """Whether the result as a whole scatters by its own size."""
@@ -81,15 +80,14 @@ class Spread:
         return float(np.median(self.deviation)) > typical * _NOISE
 
 
-def spread_of(values: np.ndarray, dtype: str) -> Spread:
-    """The tolerance of a result, by its lanes."""
+def spread_of(values: np.ndarray, dtype: str, unit: float) -> Spread:
+    """The tolerance of a result, by its lanes; `unit` is the largest rounding on the way to it."""
     if not is_inexact(dtype):
         same = (values == values[:1]).all(0)
         nothing = np.zeros(values.shape[1:])
         return Spread(values[0], np.where(same, 0.0, np.nan), nothing, np.zeros_like(same))
     if values.shape[0] == 1:
         nothing = np.zeros(values.shape[1:])
-        unit = format_of(dtype).unit
         return Spread(values[0], nothing, nothing, nothing.astype(bool), unit)
     drawn, reference = values[NEAREST:], values[0]
     finite = np.isfinite(drawn).all(0) & np.isfinite(reference)
@@ -105,7 +103,7 @@ def spread_of(values: np.ndarray, dtype: str) -> Spread:
     width = np.where(width > 0, width + format_of(dtype).smallest_normal, width)
     mixed = ~finite & ~agree
     width = np.where(finite, width, np.where(agree, 0.0, np.nan))
-    return Spread(reference, width, deviation, mixed, format_of(dtype).unit)
+    return Spread(reference, width, deviation, mixed, unit)
 
 
 def _agree(drawn: np.ndarray) -> np.ndarray:
@@ -115,7 +113,10 @@ def _agree(drawn: np.ndarray) -> np.ndarray:
 
 
 def jumps(
-    values: np.ndarray, spread: Spread, flips: Mapping[object, np.ndarray], finer: Spread | None
+    values: np.ndarray,
+    spread: Spread,
+    flips: Mapping[tuple[int, str], np.ndarray],
+    finer: Spread | None,
 ) -> np.ndarray:
     """Where a decision that came out otherwise in some draws moves a result far.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,7 +37,7 @@ def _reduce_sum(equation: Any) -> Compute:
     if not is_inexact(dtype):
         kept = equation.outvars[0].aval.dtype
         inner = tuple(axis + 1 for axis in axes)
-        return lambda lanes, x: x.sum(inner, dtype=kept)  # noqa: ARG005
+        return lambda lanes, x: x.sum(inner, dtype=kept)
     return lambda lanes, x: summed(lanes, _columns(x, axes), dtype)
 
 
@@ -46,7 +47,7 @@ def _reduce_prod(equation: Any) -> Compute:
     if not is_inexact(dtype):
         kept = equation.outvars[0].aval.dtype
         inner = tuple(axis + 1 for axis in axes)
-        return lambda lanes, x: x.prod(inner, dtype=kept)  # noqa: ARG005
+        return lambda lanes, x: x.prod(inner, dtype=kept)
 
     def compute(lanes: Lanes, x: np.ndarray) -> np.ndarray:
         return _rounded_often(lanes, _columns(x, axes).prod(-1), _extent(equation, axes), dtype)
@@ -74,7 +75,7 @@ def _rounded_often(
 def _exact_reduction(name: str, function: Callable[..., np.ndarray]) -> None:
     def make(equation: Any) -> Compute:
         inner = tuple(axis + 1 for axis in equation.params["axes"])
-        return lambda lanes, x: function(x, axis=inner)  # noqa: ARG005
+        return lambda lanes, x: function(x, axis=inner)
 
     rule(name)(make)
 
@@ -111,7 +112,7 @@ def _running(equation: Any, function: Callable[[np.ndarray], np.ndarray]) -> Com
         made = function(column[..., ::-1])[..., ::-1] if reverse else function(column)
         return np.moveaxis(made, -1, axis)
 
-    return lambda lanes, x: along(x)  # noqa: ARG005
+    return lambda lanes, x: along(x)
 
 
 @rule("cumsum")
@@ -178,57 +179,56 @@ def _cumlogsumexp(equation: Any) -> Compute:
 # --- Products -------------------------------------------------------------------------------------
 
 
-def multiplied(
-    lanes: Lanes,
-    left: np.ndarray,
-    right: np.ndarray,
-    dtype: str,
-    product: Callable[[np.ndarray, np.ndarray], np.ndarray],
-    terms: int,
-) -> np.ndarray:
-    """A product of two arrays, each element of which is a sum of so many terms.
+@dataclass(frozen=True, slots=True)
+class _Product:
+    """A product of two arrays, each element of which is a sum."""
 
-    `product` takes arrays with and without several lanes.
-    """
-    made = product(left, right)
-    if not made.size or not terms:
-        return made
-    if terms == 1:
-        return lanes.rounded(made, dtype)
-    last = left[-1:], right[-1:]
+    of: Callable[[np.ndarray, np.ndarray], np.ndarray]
+    """Multiplies arrays of lanes."""
 
-    def magnitude() -> float:
-        return float(product(np.abs(last[0]), np.abs(last[1])).max())
+    terms: int
+    """How many terms each sum has."""
 
-    if is_exact_product(*last, dtype, magnitude):
-        return made
-    one, other = left[:1], right[:1]
-    squares = product(np.square(np.abs(one)), np.square(np.abs(other)))
-    sum_of = in_random_order(terms, squares, np.square(np.abs(made[:1])))
-    variance = format_of(dtype).unit ** 2 / 3 * (sum_of + squares)
-    alone = _is_alone(one, other, product)
-    if alone is not None:
-        variance = np.where(alone, format_of(dtype).unit ** 2 / 3 * 0, variance)
-    moved = lanes.scattered(made, np.sqrt(np.maximum(variance, 0.0)))
-    if dtype == "float32":
-        nearest = [each[min(NEAREST, each.shape[0] - 1)][None] for each in (left, right)]
-        moved[NEAREST] = product(*(each.astype(np.float32) for each in nearest))[0]
-    return lanes.rounded(moved, dtype)
+    dtype: str
+
+    def rounded(self, lanes: Lanes, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        """The product, as any order of additions may round it."""
+        made = self.of(left, right)
+        if not made.size or not self.terms:
+            return made
+        if self.terms == 1:
+            return lanes.rounded(made, self.dtype)
+        last = left[-1:], right[-1:]
+
+        def magnitude() -> float:
+            return float(self.of(np.abs(last[0]), np.abs(last[1])).max())
+
+        if is_exact_product(*last, self.dtype, magnitude):
+            return made
+        deviation = np.sqrt(self._variance(left[:1], right[:1], made[:1]))
+        moved = lanes.scattered(made, deviation)
+        if self.dtype == "float32":
+            nearest = (each[min(NEAREST, len(each) - 1)][None] for each in (left, right))
+            moved[NEAREST] = self.of(*(each.astype(np.float32) for each in nearest))[0]
+        return lanes.rounded(moved, self.dtype)
+
+    def _variance(self, left: np.ndarray, right: np.ndarray, made: np.ndarray) -> np.ndarray:
+        squares = self.of(np.square(np.abs(left)), np.square(np.abs(right)))
+        sums = in_random_order(self.terms, squares, np.square(np.abs(made)))
+        variance = format_of(self.dtype).unit ** 2 / 3 * np.maximum(sums + squares, 0.0)
+        alone = self._is_alone(left, right)
+        return variance if alone is None else np.where(alone, 0.0, variance)
+
+    def _is_alone(self, left: np.ndarray, right: np.ndarray) -> np.ndarray | None:
+        """Which sums have one term that is not zero; None where there are few zeros."""
+        if max(float(np.mean(each == 0)) for each in (left, right)) < _MANY_ZEROS:
+            return None
+        terms = self.of(1.0 * (left != 0), 1.0 * (right != 0))
+        return np.asarray(terms < 1.5)
 
 
 # An array with so many zeros may be a selection of others' rows.
 _MANY_ZEROS = 0.4
-
-
-def _is_alone(
-    left: np.ndarray, right: np.ndarray, product: Callable[[np.ndarray, np.ndarray], np.ndarray]
-) -> np.ndarray | None:
-    """Which sums have one term that is not zero; None where there are few zeros."""
-    zeros = [float(np.mean(each == 0)) for each in (left, right)]
-    if max(zeros) < _MANY_ZEROS:
-        return None
-    terms = product(1.0 * (left != 0), 1.0 * (right != 0))
-    return np.asarray(terms < 1.5)  # noqa: PLR2004 (one, but for its own roundings)
 
 
 @rule("dot_general")
@@ -239,15 +239,15 @@ def _dot_general(equation: Any) -> Compute:
     product = functools.partial(_dot, contract=contract, batch=batch)
     if not is_inexact(dtype):
         kept = equation.outvars[0].aval.dtype
-        return lambda lanes, a, b: product(a.astype(kept), b.astype(kept))  # noqa: ARG005
-    rounding = input_rounding(equation)
+        return lambda lanes, a, b: product(a.astype(kept), b.astype(kept))
+    rounding, multiplied = input_rounding(equation), _Product(product, terms, dtype)
 
     def compute(lanes: Lanes, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         wide: Any = np.complex128 if "complex" in dtype else np.float64
         a, b = (each if each.dtype == wide else each.astype(wide) for each in (a, b))
         if lanes.products is not None:
             a, b = (lanes.products(lanes, each, rounding) for each in (a, b))
-        return multiplied(lanes, a, b, dtype, product, terms)
+        return multiplied.rounded(lanes, a, b)
 
     return compute
 
@@ -262,22 +262,28 @@ def input_rounding(equation: Any) -> str:
 def _dot(
     a: np.ndarray, b: np.ndarray, contract: Sequence[Sequence[int]], batch: Sequence[Sequence[int]]
 ) -> np.ndarray:
-    sides = []
-    for x, summed_axes, batch_axes in zip((a, b), contract, batch, strict=True):
-        free = [n for n in range(x.ndim - 1) if n not in summed_axes and n not in batch_axes]
-        sides.append((x, [n + 1 for n in batch_axes], [n + 1 for n in free], [n + 1 for n in summed_axes]))
-    (a, batch_a, free_a, sum_a), (b, batch_b, free_b, sum_b) = sides
-    extents = [a.shape[n] for n in batch_a], [a.shape[n] for n in free_a], [b.shape[n] for n in free_b]
-    terms = math.prod(a.shape[n] for n in sum_a)
-    left = a.transpose(0, *batch_a, *free_a, *sum_a).reshape(a.shape[0], -1, math.prod(extents[1]), terms)
-    right = b.transpose(0, *batch_b, *sum_b, *free_b).reshape(b.shape[0], -1, terms, math.prod(extents[2]))
+    left, lead, rows = _as_matrices(a, contract[0], batch[0], sums_last=True)
+    right, _, columns = _as_matrices(b, contract[1], batch[1], sums_last=False)
     if right.shape[:2] == (1, 1) and left.shape[:2] != (1, 1):
         # Many rows times one matrix: one product of NumPy's, not one for each lane.
-        rows = left.reshape(-1, terms) @ right[0, 0]
-        made = rows.reshape(*left.shape[:3], right.shape[-1])
+        stacked = left.reshape(-1, left.shape[-1]) @ right[0, 0]
+        made = stacked.reshape(*left.shape[:3], right.shape[-1])
     else:
         made = left @ right
-    return made.reshape(made.shape[0], *extents[0], *extents[1], *extents[2])
+    return made.reshape(made.shape[0], *lead, *rows, *columns)
+
+
+def _as_matrices(
+    x: np.ndarray, sums: Sequence[int], batch: Sequence[int], *, sums_last: bool
+) -> tuple[np.ndarray, list[int], list[int]]:
+    """An operand as a matrix for each lane and batch; the extents of its batches and free axes."""
+    free = [axis for axis in range(x.ndim - 1) if axis not in sums and axis not in batch]
+    extents = [[x.shape[axis + 1] for axis in axes] for axes in (batch, free, sums)]
+    sizes = [math.prod(each) for each in extents]
+    inner = (*free, *sums) if sums_last else (*sums, *free)
+    moved = x.transpose(0, *(axis + 1 for axis in (*batch, *inner)))
+    matrix = (sizes[1], sizes[2]) if sums_last else (sizes[2], sizes[1])
+    return moved.reshape(x.shape[0], sizes[0], *matrix), extents[0], extents[1]
 
 
 @rule("conv_general_dilated")
@@ -287,14 +293,14 @@ def _convolution(equation: Any) -> Compute:
     kernel = equation.invars[1].aval
     terms = int(kernel.size) // max(kernel.shape[numbers.rhs_spec[0]], 1)
     product = functools.partial(_convolved, params=given, out=equation.outvars[0].aval)
-    rounding = input_rounding(equation)
+    rounding, multiplied = input_rounding(equation), _Product(product, terms, dtype)
 
     def compute(lanes: Lanes, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         if lanes.products is not None:
             a, b = (lanes.products(lanes, each, rounding) for each in (a, b))
         if not is_inexact(dtype):
             return product(a, b).astype(equation.outvars[0].aval.dtype)
-        return multiplied(lanes, a, b, dtype, product, terms)
+        return multiplied.rounded(lanes, a, b)
 
     return compute
 
@@ -351,7 +357,9 @@ def _windows(
         return x
     short = any(x.shape[axis] < span for axis, span in zip(axes, spans, strict=True))
     if short or 0 in spans:
-        places = [max(0, (x.shape[a] - s) // t + 1) for a, s, t in zip(axes, spans, strides, strict=True)]
+        places = [
+            max(0, (x.shape[a] - s) // t + 1) for a, s, t in zip(axes, spans, strides, strict=True)
+        ]
         return np.zeros((*x.shape[:first], *places, *sizes), x.dtype)
     seen = np.lib.stride_tricks.sliding_window_view(x, spans, axes)
     steps = [slice(None)] * first + [slice(None, None, each) for each in strides]
@@ -366,7 +374,6 @@ def _window_rule(name: str, start: float, reduce: Any) -> None:
         dtype = dtype_of(equation.outvars[0])
 
         def compute(lanes: Lanes, x: np.ndarray, *initial: np.ndarray) -> np.ndarray:
-            del initial
             columns = _windows_of(equation, x, start)
             if reduce is None and is_inexact(dtype):
                 return summed(lanes, columns, dtype)

@@ -37,7 +37,7 @@ def _moved(lanes: Lanes, matrix: np.ndarray, dtype: str, *, symmetric: bool = Fa
     return moved
 
 
-def _each(compute: Callable[..., Any], count: int, *arrays: np.ndarray) -> list[np.ndarray]:
+def _each(compute: Callable[..., Any], *arrays: np.ndarray) -> list[np.ndarray]:
     """Compute one matrix after another; NaN for those that cannot be factorised."""
     lead = arrays[0].shape[:-2]
     flat = [array.reshape(-1, *array.shape[-2:]) for array in arrays]
@@ -53,8 +53,9 @@ def _each(compute: Callable[..., Any], count: int, *arrays: np.ndarray) -> list[
                 for one in (shapes if isinstance(shapes, tuple) else (shapes,))
             ]
         found.append(tuple(made) if isinstance(made, tuple | list) else (made,))
-    del count
-    return [np.stack(column).reshape(*lead, *column[0].shape) for column in zip(*found, strict=True)]
+    return [
+        np.stack(column).reshape(*lead, *column[0].shape) for column in zip(*found, strict=True)
+    ]
 
 
 @rule("cholesky")
@@ -63,7 +64,7 @@ def _cholesky(equation: Any) -> Compute:
 
     def compute(lanes: Lanes, matrix: np.ndarray) -> np.ndarray:
         moved = _moved(lanes, matrix, dtype, symmetric=True)
-        return lanes.rounded(_each(np.linalg.cholesky, 1, moved)[0], dtype)
+        return lanes.rounded(_each(np.linalg.cholesky, moved)[0], dtype)
 
     return compute
 
@@ -98,7 +99,7 @@ def _solved(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     try:
         return np.asarray(np.linalg.solve(a, b))
     except np.linalg.LinAlgError:
-        return _each(np.linalg.solve, 1, a, b)[0]
+        return _each(np.linalg.solve, a, b)[0]
 
 
 @rule("lu")
@@ -114,7 +115,7 @@ def _lu(equation: Any) -> Compute:
         return factors, pivots[:, None].astype(whole), order[:, None].astype(whole)
 
     def compute(lanes: Lanes, matrix: np.ndarray) -> Any:
-        factors, pivots, order = _each(factorised, 3, _moved(lanes, matrix, dtype))
+        factors, pivots, order = _each(factorised, _moved(lanes, matrix, dtype))
         return (
             lanes.rounded(factors, dtype),
             lanes.settled(pivots[..., 0], "the choice of a pivot"),
@@ -129,7 +130,6 @@ def _permutation(equation: Any) -> Compute:
     size = equation.params["permutation_size"]
 
     def compute(lanes: Lanes, pivots: np.ndarray) -> np.ndarray:
-        del lanes
         order = np.broadcast_to(np.arange(size), (*pivots.shape[:-1], size)).copy()
         flat, rows = order.reshape(-1, size), pivots.reshape(-1, pivots.shape[-1])
         for one, swaps in zip(flat, rows, strict=True):
@@ -149,7 +149,7 @@ def _geqrf(equation: Any) -> Compute:
         return packed, taus[:, None]
 
     def compute(lanes: Lanes, matrix: np.ndarray) -> Any:
-        packed, taus = _each(factorised, 2, _moved(lanes, matrix, dtype))
+        packed, taus = _each(factorised, _moved(lanes, matrix, dtype))
         return lanes.rounded(packed, dtype), lanes.rounded(np.array(taus[..., 0]), dtype)
 
     return compute
@@ -263,7 +263,7 @@ def _each_eigh(matrix: np.ndarray) -> list[np.ndarray]:
         values, vectors = np.linalg.eigh(one)
         return values[:, None], vectors
 
-    values, vectors = _each(factorised, 2, matrix)
+    values, vectors = _each(factorised, matrix)
     return [values[..., 0], vectors]
 
 
@@ -278,7 +278,7 @@ def _svd(equation: Any) -> Compute:
         return s[:, None], u, v
 
     def compute(lanes: Lanes, matrix: np.ndarray) -> Any:
-        s, u, v = _each(factorised, 3, _moved(lanes, matrix, dtype))
+        s, u, v = _each(factorised, _moved(lanes, matrix, dtype))
         values = lanes.rounded(np.array(s[..., 0]), real)
         if not given["compute_uv"]:
             return (values,)
@@ -329,7 +329,7 @@ def _fft(equation: Any) -> Compute:
 
     def compute(lanes: Lanes, x: np.ndarray) -> np.ndarray:
         made = np.array(transform(x, s=lengths, axes=axes))
-        if size < 2 or not made.size:  # noqa: PLR2004
+        if size < 2 or not made.size:
             return made
         norm = np.sqrt(np.sum(np.abs(x[:1]) ** 2, axes, keepdims=True))
         if kind == "IRFFT":
@@ -340,5 +340,3 @@ def _fft(equation: Any) -> Compute:
         return lanes.rounded(moved, dtype)
 
     return compute
-
-

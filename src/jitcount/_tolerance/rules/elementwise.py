@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     Function = Callable[..., np.ndarray]
 
+_iinfo: Any = ml_dtypes.iinfo
+
 # What is computed by series and continued fractions, of which nothing is published.
 _ULPS_OF_SERIES = 16.0
 
@@ -146,31 +148,31 @@ def _nudged(lanes: Lanes, x: np.ndarray, dtype: str) -> np.ndarray:
     return lanes.scattered(x, np.where(np.isfinite(deviation), deviation, 0.0))
 
 
+def _polygamma(n: np.ndarray, x: np.ndarray) -> np.ndarray:
+    zeta = special.gamma(n + 1) * special.zeta(n + 1, x)
+    return np.where(n == 0, special.digamma(x), np.where(n % 2 == 0, -zeta, zeta))
+
+
 # Terms of a Lanczos series: near a zero of the function nothing is left of its size but these.
 _LANCZOS = 8.0
 
 for _series, _function, _steps in (
-    ("erf_inv", special.erfinv, lambda y, x: np.abs(y)),  # noqa: ARG005
-    ("lgamma", special.gammaln, lambda y, x: np.abs(x) + _LANCZOS),  # noqa: ARG005
-    ("digamma", special.digamma, lambda y, x: 2.0 * np.minimum(np.abs(x), 1.0) + 4.0),  # noqa: ARG005
-    ("polygamma", lambda n, x: _polygamma(n, x), lambda y, n, x: _LANCZOS * np.abs(y)),  # noqa: ARG005
-    ("zeta", special.zeta, lambda y, x, q: 4.0 * np.abs(y)),  # noqa: ARG005
-    ("igamma", special.gammainc, lambda y, a, x: 2.0 * (a + _LANCZOS) * y),  # noqa: ARG005
-    ("igammac", special.gammaincc, lambda y, a, x: 2.0 * (a + _LANCZOS) * y),  # noqa: ARG005
+    ("erf_inv", special.erfinv, lambda y, x: np.abs(y)),
+    ("lgamma", special.gammaln, lambda y, x: np.abs(x) + _LANCZOS),
+    ("digamma", special.digamma, lambda y, x: 2.0 * np.minimum(np.abs(x), 1.0) + 4.0),
+    ("polygamma", _polygamma, lambda y, n, x: _LANCZOS * np.abs(y)),
+    ("zeta", special.zeta, lambda y, x, q: 4.0 * np.abs(y)),
+    ("igamma", special.gammainc, lambda y, a, x: 2.0 * (a + _LANCZOS) * y),
+    ("igammac", special.gammaincc, lambda y, a, x: 2.0 * (a + _LANCZOS) * y),
     (
         "regularized_incomplete_beta",
         special.betainc,
-        lambda y, a, b, x: 3.0 * (a + b + 2 * _LANCZOS) * y,  # noqa: ARG005
+        lambda y, a, b, x: 3.0 * (a + b + 2 * _LANCZOS) * y,
     ),
-    ("bessel_i0e", special.i0e, lambda y, x: np.abs(y)),  # noqa: ARG005
-    ("bessel_i1e", special.i1e, lambda y, x: 4.0 * np.abs(y)),  # noqa: ARG005
+    ("bessel_i0e", special.i0e, lambda y, x: np.abs(y)),
+    ("bessel_i1e", special.i1e, lambda y, x: 4.0 * np.abs(y)),
 ):
     _by_series(_series, _function, _steps)
-
-
-def _polygamma(n: np.ndarray, x: np.ndarray) -> np.ndarray:
-    zeta = special.gamma(n + 1) * special.zeta(n + 1, x)
-    return np.where(n == 0, special.digamma(x), np.where(n % 2 == 0, -zeta, zeta))
 
 
 # --- Arithmetic -----------------------------------------------------------------------------------
@@ -188,7 +190,7 @@ def _rounding(equation: Any, function: Function, ulps: float = 0.5) -> Compute:
     """A function of two arguments that rounds its result, if it has floats."""
     dtype, coarser = dtype_of(equation.outvars[0]), _coarser(ulps)
     if not is_inexact(dtype):
-        return _binary(equation, lambda lanes, a, b: function(a, b))  # noqa: ARG005
+        return _binary(equation, lambda lanes, a, b: function(a, b))
     return _binary(equation, lambda lanes, a, b: lanes.rounded(function(a, b), dtype, coarser))
 
 
@@ -205,7 +207,7 @@ def _adding(equation: Any, function: Function) -> Compute:
     """A sum or difference, which remembers how many bits it has lost."""
     dtype = dtype_of(equation.outvars[0])
     if not is_inexact(dtype):
-        return _binary(equation, lambda lanes, a, b: function(a, b))  # noqa: ARG005
+        return _binary(equation, lambda lanes, a, b: function(a, b))
 
     def compute(lanes: Lanes, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         total = function(a, b)
@@ -238,7 +240,7 @@ def _sub(equation: Any) -> Compute:
 def _div(equation: Any) -> Compute:
     if is_inexact(dtype_of(equation.outvars[0])):
         return _rounding(equation, np.divide, EXPECTED_ULPS["divide"])
-    return _binary(equation, lambda lanes, a, b: _whole_quotient(a, b))  # noqa: ARG005
+    return _binary(equation, lambda lanes, a, b: _whole_quotient(a, b))
 
 
 def _whole_quotient(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -270,7 +272,7 @@ def _pow(equation: Any) -> Compute:
 def _integer_pow(equation: Any) -> Compute:
     power, dtype = equation.params["y"], dtype_of(equation.outvars[0])
     if not is_inexact(dtype):
-        return lambda lanes, x: np.power(x, np.asarray(power, x.dtype))  # noqa: ARG005
+        return lambda lanes, x: np.power(x, np.asarray(power, x.dtype))
     # Repeated squares: two roundings each, and a quotient.
     products = 2 * max(abs(power).bit_length() - 1, 1) * 0.5
     coarser = _coarser(products + (EXPECTED_ULPS["divide"] if power < 0 else 0.0))
@@ -286,7 +288,7 @@ def _integer_pow(equation: Any) -> Compute:
 def _square(equation: Any) -> Compute:
     dtype = dtype_of(equation.outvars[0])
     if not is_inexact(dtype):
-        return lambda lanes, x: np.multiply(x, x)  # noqa: ARG005
+        return lambda lanes, x: np.multiply(x, x)
     return lambda lanes, x: lanes.rounded(np.multiply(x, x), dtype)
 
 
@@ -300,7 +302,6 @@ def _nextafter(equation: Any) -> Compute:
     dtype: Any = equation.outvars[0].aval.dtype
 
     def compute(lanes: Lanes, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        del lanes
         if dtype == np.float64:
             return np.nextafter(a, b)
         return np.nextafter(a.astype(dtype), b.astype(dtype)).astype(np.float64)
@@ -313,7 +314,7 @@ def _nextafter(equation: Any) -> Compute:
 
 def _exact(name: str, function: Function) -> None:
     def make(equation: Any) -> Compute:
-        return _binary(equation, lambda lanes, *operands: function(*operands))  # noqa: ARG005
+        return _binary(equation, lambda lanes, *operands: function(*operands))
 
     rule(name)(make)
 
@@ -341,9 +342,8 @@ def _shift(function: Function, *, is_arithmetic: bool = False) -> Function:
     return shifted
 
 
-for _name, _function in {
+_EXACT: dict[str, Function] = {
     "neg": np.negative,
-    "abs": np.abs,
     "conj": np.conj,
     "real": lambda x: x.real.copy(),
     "imag": lambda x: x.imag.copy(),
@@ -357,7 +357,8 @@ for _name, _function in {
     "shift_left": _shift(np.left_shift),
     "shift_right_logical": _shift(np.right_shift),
     "shift_right_arithmetic": _shift(np.right_shift, is_arithmetic=True),
-}.items():
+}
+for _name, _function in _EXACT.items():
     _exact(_name, _function)
 
 
@@ -366,16 +367,15 @@ def _abs(equation: Any) -> Compute:
     dtype = dtype_of(equation.outvars[0])
     if dtype_of(equation.invars[0]).startswith("complex"):
         return lambda lanes, x: lanes.rounded(np.abs(x), dtype, 1)
-    return lambda lanes, x: np.abs(x)  # noqa: ARG005
+    return lambda lanes, x: np.abs(x)
 
 
 @rule(
     "copy", "copy_p", "stop_gradient", "optimization_barrier", "device_put", "pvary", "pcast",
-    "sharding_constraint", "reduce_precision_identity", "mesh_cast", "reshard",
+    "sharding_constraint", "mesh_cast", "reshard",
 )  # fmt: skip
 def _same(equation: Any) -> Compute:
-    del equation
-    return lambda lanes, *operands: operands if len(operands) > 1 else operands[0]  # noqa: ARG005
+    return lambda lanes, *operands: operands if len(operands) > 1 else operands[0]
 
 
 @rule("sign")
@@ -391,7 +391,7 @@ def _sign_of(equation: Any) -> Compute:
 
 def _decision(name: str, function: Function, words: str) -> None:
     def make(equation: Any) -> Compute:
-        compute = _binary(equation, lambda lanes, *operands: function(*operands))  # noqa: ARG005
+        compute = _binary(equation, lambda lanes, *operands: function(*operands))
         return lambda lanes, *operands: lanes.settled(compute(lanes, *operands), words)
 
     rule(name)(make)
@@ -409,7 +409,7 @@ def _total_order(function: Function) -> Function:
     return compared
 
 
-for _name, _function in {
+_COMPARISONS: dict[str, Function] = {
     "eq": np.equal,
     "ne": np.not_equal,
     "lt": np.less,
@@ -418,7 +418,8 @@ for _name, _function in {
     "ge": np.greater_equal,
     "lt_to": _total_order(np.less),
     "le_to": _total_order(np.less_equal),
-}.items():
+}
+for _name, _function in _COMPARISONS.items():
     _decision(_name, _function, "the comparison")
 _decision("is_finite", np.isfinite, "the test for finite numbers")
 _decision("floor", np.floor, "the whole number")
@@ -444,7 +445,6 @@ def _select_n(equation: Any) -> Compute:
     cases = len(equation.invars) - 1
 
     def compute(lanes: Lanes, which: np.ndarray, *values: np.ndarray) -> np.ndarray:
-        del lanes
         if which.ndim != values[0].ndim:
             which = which.reshape(which.shape[0], *[1] * (values[0].ndim - 1))
         if cases == 1:
@@ -466,7 +466,7 @@ def _select_n(equation: Any) -> Compute:
 def _clamp(equation: Any) -> Compute:
     return _binary(
         equation,
-        lambda lanes, low, x, high: np.minimum(np.maximum(x, low), high),  # noqa: ARG005
+        lambda lanes, low, x, high: np.minimum(np.maximum(x, low), high),
     )
 
 
@@ -480,7 +480,7 @@ def _convert(equation: Any) -> Compute:
         return _to_floats(source, to)
     dtype = np.dtype(bool) if to == "bool" else equation.outvars[0].aval.dtype
     if not is_inexact(source):
-        return lambda lanes, x: x.astype(dtype)  # noqa: ARG005
+        return lambda lanes, x: x.astype(dtype)
     if to == "bool":
         return lambda lanes, x: lanes.settled(x != 0, "the comparison with zero")
     return lambda lanes, x: lanes.settled(_to_whole(x, dtype), "the whole number")
@@ -490,7 +490,7 @@ def _to_floats(source: str, to: str) -> Compute:
     wide: Any = np.complex128 if to.startswith("complex") else np.float64
     if not is_inexact(source):
         if source == "bool":
-            return lambda lanes, x: x.astype(wide)  # noqa: ARG005
+            return lambda lanes, x: x.astype(wide)
         return lambda lanes, x: lanes.rounded(x.astype(wide), to, grows=False)
     real = source.startswith("complex") and not to.startswith("complex")
     narrows = format_of(to).mantissa < format_of(source).mantissa
@@ -508,7 +508,7 @@ def _to_floats(source: str, to: str) -> Compute:
 def _to_whole(x: np.ndarray, dtype: Any) -> np.ndarray:
     """Towards zero; what the dtype does not hold becomes its nearest, and NaN zero."""
     x = x.real if x.dtype.kind == "c" else x
-    limits = ml_dtypes.iinfo(dtype)
+    limits = _iinfo(dtype)
     cut = np.trunc(np.where(np.isnan(x), 0.0, x))
     inside = np.clip(cut, float(limits.min), float(limits.max))
     with np.errstate(invalid="ignore"):
@@ -544,11 +544,10 @@ def _reduce_precision(equation: Any) -> Compute:
     """Rounded to the nearest in all lanes: the program asks for it."""
     mantissa, exponent = equation.params["mantissa_bits"], equation.params["exponent_bits"]
     bias = (1 << (exponent - 1)) - 1
-    largest = (2.0 - 2.0**-mantissa) * 2.0**bias if exponent < 11 else np.inf  # noqa: PLR2004
-    least = 2.0 ** (1 - bias) if exponent < 11 else 0.0  # noqa: PLR2004
+    largest = (2.0 - 2.0**-mantissa) * 2.0**bias if exponent < 11 else np.inf
+    least = 2.0 ** (1 - bias) if exponent < 11 else 0.0
 
     def compute(lanes: Lanes, x: np.ndarray) -> np.ndarray:
-        del lanes
         fraction, power = np.frexp(x)
         kept = np.ldexp(np.rint(np.ldexp(fraction, mantissa + 1)), power - mantissa - 1)
         kept = np.where(np.isfinite(x), kept, x)
@@ -564,7 +563,6 @@ def _counted_bits(equation: Any) -> Compute:
     leading = equation.primitive.name == "clz"
 
     def compute(lanes: Lanes, x: np.ndarray) -> np.ndarray:
-        del lanes
         ones = [(x.view(f"uint{bits}") >> at) & 1 for at in range(bits)]
         if not leading:
             return np.sum(ones, 0).astype(x.dtype)
@@ -575,5 +573,3 @@ def _counted_bits(equation: Any) -> Compute:
         return zeros.astype(x.dtype)
 
     return compute
-
-

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -41,14 +43,14 @@ def _reshape(equation: Any) -> Compute:
     order = equation.params.get("dimensions") if equation.primitive.name == "reshape" else None
     if order is not None:
         axes = (0, *(axis + 1 for axis in order))
-        return lambda lanes, x: x.transpose(axes).reshape(x.shape[0], *shape)  # noqa: ARG005
-    return lambda lanes, x: x.reshape(x.shape[0], *shape)  # noqa: ARG005
+        return lambda lanes, x: x.transpose(axes).reshape(x.shape[0], *shape)
+    return lambda lanes, x: x.reshape(x.shape[0], *shape)
 
 
 @rule("transpose")
 def _transpose(equation: Any) -> Compute:
     axes = (0, *(axis + 1 for axis in equation.params["permutation"]))
-    return lambda lanes, x: x.transpose(axes)  # noqa: ARG005
+    return lambda lanes, x: x.transpose(axes)
 
 
 @rule("broadcast_in_dim")
@@ -60,7 +62,6 @@ def _broadcast(equation: Any) -> Compute:
         inner[place] = size
 
     def compute(lanes: Lanes, x: np.ndarray, *sizes: np.ndarray) -> np.ndarray:
-        del lanes, sizes
         return np.broadcast_to(x.reshape(x.shape[0], *inner), (x.shape[0], *shape))
 
     return compute
@@ -73,39 +74,39 @@ def _iota(equation: Any) -> Compute:
     shape[axis + 1] = aval.shape[axis]
     counted = np.arange(aval.shape[axis]).astype(stored_dtype(aval)).reshape(shape)
     made = np.broadcast_to(counted, (1, *aval.shape))
-    return lambda lanes, *sizes: made  # noqa: ARG005
+    return lambda lanes, *sizes: made
 
 
 @rule("concatenate")
 def _concatenate(equation: Any) -> Compute:
     axis = equation.params["dimension"] + 1
-    return lambda lanes, *arrays: np.concatenate(same_lanes(list(arrays)), axis)  # noqa: ARG005
+    return lambda lanes, *arrays: np.concatenate(same_lanes(list(arrays)), axis)
 
 
 @rule("stack")
 def _stack(equation: Any) -> Compute:
     axis = equation.params["axis"] + 1
-    return lambda lanes, *arrays: np.stack(same_lanes(list(arrays)), axis)  # noqa: ARG005
+    return lambda lanes, *arrays: np.stack(same_lanes(list(arrays)), axis)
 
 
 @rule("empty", "empty2")
 def _empty(equation: Any) -> Compute:
     aval = equation.outvars[0].aval
     made = np.zeros((1, *aval.shape), stored_dtype(aval))
-    return lambda lanes: made  # noqa: ARG005
+    return lambda lanes: made
 
 
 @rule("split")
 def _split(equation: Any) -> Compute:
     axis = equation.params["axis"] + 1
     ends = list(itertools.accumulate(equation.params["sizes"]))[:-1]
-    return lambda lanes, x: np.split(x, ends, axis)  # noqa: ARG005
+    return lambda lanes, x: np.split(x, ends, axis)
 
 
 @rule("rev")
 def _rev(equation: Any) -> Compute:
     axes = tuple(axis + 1 for axis in equation.params["dimensions"])
-    return lambda lanes, x: np.flip(x, axes)  # noqa: ARG005
+    return lambda lanes, x: np.flip(x, axes)
 
 
 @rule("slice")
@@ -114,7 +115,7 @@ def _slice(equation: Any) -> Compute:
     strides = given["strides"] or [1] * len(given["start_indices"])
     bounds = zip(given["start_indices"], given["limit_indices"], strides, strict=True)
     index = (slice(None), *(slice(*each) for each in bounds))
-    return lambda lanes, x: x[index]  # noqa: ARG005
+    return lambda lanes, x: x[index]
 
 
 @rule("pad")
@@ -122,7 +123,6 @@ def _pad(equation: Any) -> Compute:
     shape, config = equation.outvars[0].aval.shape, equation.params["padding_config"]
 
     def compute(lanes: Lanes, x: np.ndarray, value: np.ndarray) -> np.ndarray:
-        del lanes
         return padded(x, value, shape, config)
 
     return compute
@@ -158,18 +158,22 @@ def _starts(starts: Sequence[np.ndarray], shape: Sequence[int], sizes: Sequence[
     ]
 
 
+def _slices(starts: Sequence[int], sizes: Sequence[int]) -> Any:
+    pairs = zip(starts, sizes, strict=True)
+    return (..., *(slice(start, start + size) for start, size in pairs))
+
+
 @rule("dynamic_slice")
 def _dynamic_slice(equation: Any) -> Compute:
     sizes, shape = equation.params["slice_sizes"], equation.invars[0].aval.shape
 
     def taken(x: np.ndarray, *starts: np.ndarray) -> np.ndarray:
         at = _starts(starts[: len(sizes)], shape, sizes)
-        index = tuple(slice(start, start + size) for start, size in zip(at, sizes, strict=True))
-        return x[(..., *index)] if index else x
+        return x[_slices(at, sizes)]
 
     def compute(lanes: Lanes, x: np.ndarray, *starts: np.ndarray) -> np.ndarray:
         if any(start.shape[0] > 1 for start in starts):
-            return lane_by_lane(taken, lanes, x, *starts)
+            return lane_by_lane(taken, x, *starts)
         return taken(x, *(start[0] for start in starts))
 
     return compute
@@ -182,13 +186,12 @@ def _dynamic_update_slice(equation: Any) -> Compute:
     def updated(x: np.ndarray, update: np.ndarray, *starts: np.ndarray) -> np.ndarray:
         at = _starts(starts, shape, sizes)
         made = np.array(x)
-        index = tuple(slice(start, start + size) for start, size in zip(at, sizes, strict=True))
-        made[(..., *index)] = update
+        made[_slices(at, sizes)] = update
         return made
 
     def compute(lanes: Lanes, x: np.ndarray, update: np.ndarray, *starts: np.ndarray) -> np.ndarray:
         if any(start.shape[0] > 1 for start in starts):
-            return lane_by_lane(updated, lanes, x, update, *starts)
+            return lane_by_lane(updated, x, update, *starts)
         x, update = same_lanes([x, update])
         return updated(x, update, *(start[0] for start in starts))
 
@@ -198,22 +201,36 @@ def _dynamic_update_slice(equation: Any) -> Compute:
 # --- Gather and scatter ---------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, kw_only=True)
 class _Windows:
     """The windows of a gather or scatter: for each index of the windows, a place in the operand."""
 
-    def __init__(
-        self,
-        shape: Sequence[int],
-        sizes: Sequence[int],
-        index_map: Sequence[int],
-        without: Sequence[int],
-        batching: Sequence[int],
-        indices_batching: Sequence[int],
-    ) -> None:
-        self._shape, self._sizes, self._index_map = shape, sizes, index_map
-        left_out = {*without, *batching}
-        self._kept = [axis for axis in range(len(shape)) if axis not in left_out]
-        self._batching = dict(zip(batching, indices_batching, strict=True))
+    shape: Sequence[int]
+    """The operand's."""
+
+    sizes: Sequence[int]
+    """Those of a window, along each axis of the operand."""
+
+    index_map: Sequence[int]
+    """The axis of the operand that each number of an index is for."""
+
+    without: Sequence[int]
+    """The axes that a window does not have in the result, or in the updates."""
+
+    batching: Sequence[int] = ()
+    """The axes of the operand that go along with axes of the indices."""
+
+    indices_batching: Sequence[int] = ()
+    """Those axes of the indices."""
+
+    @functools.cached_property
+    def _kept(self) -> list[int]:
+        left_out = {*self.without, *self.batching}
+        return [axis for axis in range(len(self.shape)) if axis not in left_out]
+
+    @functools.cached_property
+    def _along(self) -> dict[int, int]:
+        return dict(zip(self.batching, self.indices_batching, strict=True))
 
     def places(self, indices: np.ndarray, *, clipped: bool) -> tuple[list[np.ndarray], np.ndarray]:
         """The index of each operand axis, batch axes first, then window axes; and what is inside.
@@ -221,22 +238,20 @@ class _Windows:
         With `clipped`, windows are moved to where they fit.
         """
         batch = indices.shape[:-1]
-        shape = [*batch, *(self._sizes[axis] for axis in self._kept)]
+        shape = [*batch, *(self.sizes[axis] for axis in self._kept)]
         inside = np.ones(batch, bool)
         found = []
-        for axis, (extent, size) in enumerate(zip(self._shape, self._sizes, strict=True)):
+        for axis, (extent, size) in enumerate(zip(self.shape, self.sizes, strict=True)):
             at = np.zeros(batch, np.int64)
-            if axis in self._index_map:
-                at = indices[..., self._index_map.index(axis)].astype(np.int64)
+            if axis in self.index_map:
+                at = indices[..., self.index_map.index(axis)].astype(np.int64)
                 if clipped:
                     at = np.clip(at, 0, extent - size)
                 inside &= (at >= 0) & (at + size <= extent)
-            elif axis in self._batching:
+            elif axis in self._along:
                 along = [1] * len(batch)
-                along[self._batching[axis]] = -1
-                at = np.broadcast_to(
-                    np.arange(batch[self._batching[axis]]).reshape(along), batch
-                )
+                along[self._along[axis]] = -1
+                at = np.broadcast_to(np.arange(batch[self._along[axis]]).reshape(along), batch)
             at = at.reshape((*batch, *[1] * len(self._kept)))
             if axis in self._kept:
                 along = [1] * len(shape)
@@ -252,12 +267,12 @@ def _gather(equation: Any) -> Compute:
     given, numbers = equation.params, equation.params["dimension_numbers"]
     aval, out = equation.invars[0].aval, equation.outvars[0].aval
     windows = _Windows(
-        aval.shape,
-        given["slice_sizes"],
-        numbers.start_index_map,
-        numbers.collapsed_slice_dims,
-        getattr(numbers, "operand_batching_dims", ()),
-        getattr(numbers, "start_indices_batching_dims", ()),
+        shape=aval.shape,
+        sizes=given["slice_sizes"],
+        index_map=numbers.start_index_map,
+        without=numbers.collapsed_slice_dims,
+        batching=numbers.operand_batching_dims,
+        indices_batching=numbers.start_indices_batching_dims,
     )
     mode = str(given["mode"])
     fills = "FILL" in mode or "fill" in mode
@@ -281,7 +296,7 @@ def _gather(equation: Any) -> Compute:
 
     def compute(lanes: Lanes, x: np.ndarray, indices: np.ndarray) -> np.ndarray:
         if indices.shape[0] > 1:
-            return lane_by_lane(taken, lanes, x, indices)
+            return lane_by_lane(taken, x, indices)
         return taken(x, indices[0])
 
     return compute
@@ -297,89 +312,96 @@ def _fill_of(dtype: Any) -> Any:
     return limits.max if dtype.kind == "u" else limits.min
 
 
+class _Scatter:
+    """One scatter: puts updates into an operand, where the windows of its indices are."""
+
+    def __init__(self, equation: Any, combine: Callable[..., None] | None) -> None:
+        numbers = equation.params["dimension_numbers"]
+        self._aval, updates = equation.invars[0].aval, equation.invars[2].aval
+        self._combine = combine
+        inserted, batching = numbers.inserted_window_dims, numbers.operand_batching_dims
+        kept = [n for n in range(self._aval.ndim) if n not in inserted and n not in batching]
+        sizes = [1] * self._aval.ndim
+        for axis, at in zip(kept, numbers.update_window_dims, strict=True):
+            sizes[axis] = updates.shape[at]
+        self._windows = _Windows(
+            shape=self._aval.shape,
+            sizes=sizes,
+            index_map=numbers.scatter_dims_to_operand_dims,
+            without=inserted,
+            batching=batching,
+            indices_batching=numbers.scatter_indices_batching_dims,
+        )
+        self._clips = "CLIP" in str(equation.params["mode"]).upper()
+        window_axes = numbers.update_window_dims
+        batch_axes = [axis for axis in range(updates.ndim) if axis not in window_axes]
+        self._order = (*batch_axes, *window_axes)
+
+    def put(self, x: np.ndarray, indices: np.ndarray, updates: np.ndarray) -> np.ndarray:
+        """The operand with the updates, for indices without lanes."""
+        lead = x.ndim - self._aval.ndim
+        places, inside = self._windows.places(indices, clipped=self._clips)
+        safe = tuple(np.where(inside, at, 0) for at in places)
+        if safe:
+            flat = np.ravel_multi_index(safe, self._aval.shape)[inside]
+        else:
+            flat = np.zeros(int(inside.sum()), np.int64)
+        spread = np.broadcast_to(updates, (*x.shape[:lead], *updates.shape[lead:]))
+        moved = spread.transpose(*range(lead), *(axis + lead for axis in self._order))
+        values = moved[(slice(None),) * lead + (inside,)]
+        made = np.array(x).reshape(*x.shape[:lead], -1)
+        if self._combine is None:
+            made[..., flat] = values
+        else:
+            # `ufunc.at` wants the axis that is indexed first.
+            self._combine(made.T, flat, values.T)
+        return made.reshape(x.shape)
+
+
 def _scatter_rule(name: str, combine: Callable[..., None] | None, *, adds: bool = False) -> None:
     def make(equation: Any) -> Compute:
         return _scatter(equation, combine, adds=adds)
 
-    rule(name)(make)
+    for each in (f"scatter-{name}", f"scatter_{name}") if name else ("scatter",):
+        rule(each)(make)
 
 
 def _scatter(equation: Any, combine: Callable[..., None] | None, *, adds: bool) -> Compute:
-    given, numbers = equation.params, equation.params["dimension_numbers"]
-    aval, updates_aval = equation.invars[0].aval, equation.invars[2].aval
-    batching = getattr(numbers, "operand_batching_dims", ())
-    window_axes = numbers.update_window_dims
-    kept = [
-        axis
-        for axis in range(aval.ndim)
-        if axis not in numbers.inserted_window_dims and axis not in batching
-    ]
-    sizes = [1] * aval.ndim
-    for axis, at in zip(kept, window_axes, strict=True):
-        sizes[axis] = updates_aval.shape[at]
-    windows = _Windows(
-        aval.shape,
-        sizes,
-        numbers.scatter_dims_to_operand_dims,
-        numbers.inserted_window_dims,
-        batching,
-        getattr(numbers, "scatter_indices_batching_dims", ()),
-    )
-    clips = "CLIP" in str(given["mode"]).upper()
-    batch_axes = [axis for axis in range(updates_aval.ndim) if axis not in window_axes]
-    order = (*batch_axes, *window_axes)
-    dtype = dtype_of(equation.outvars[0])
-
-    def put(x: np.ndarray, indices: np.ndarray, updates: np.ndarray) -> np.ndarray:
-        lead = x.ndim - aval.ndim
-        places, inside = windows.places(indices, clipped=clips)
-        flat = np.ravel_multi_index(
-            tuple(np.where(inside, at, 0) for at in places), aval.shape
-        )[inside] if aval.ndim else np.zeros(int(inside.sum()), np.int64)
-        given_lanes = np.broadcast_to(updates, (*x.shape[:lead], *updates.shape[lead:]))
-        moved = given_lanes.transpose(*range(lead), *(axis + lead for axis in order))
-        values = moved[(slice(None),) * lead + (inside,)]
-        made = np.array(x).reshape(*x.shape[:lead], -1)
-        if combine is None:
-            made[..., flat] = values
-        else:
-            # `ufunc.at` wants the axis that is indexed first.
-            combine(made.T, flat, values.T)
-        return made.reshape(x.shape)
+    scatter, dtype = _Scatter(equation, combine), dtype_of(equation.outvars[0])
 
     def compute(
         lanes: Lanes, x: np.ndarray, indices: np.ndarray, updates: np.ndarray
     ) -> np.ndarray:
         if indices.shape[0] > 1:
-            return lane_by_lane(put, lanes, x, indices, updates)
+            return lane_by_lane(scatter.put, x, indices, updates)
         x, updates = same_lanes([x, updates])
-        made = put(x, indices[0], updates)
+        made = scatter.put(x, indices[0], updates)
         if not is_inexact(dtype) or combine is None:
             return made
-        if not adds:
-            return lanes.rounded(made, dtype)
-        return _added(lanes, made, x, indices[0], updates)
-
-    def _added(
-        lanes: Lanes, made: np.ndarray, x: np.ndarray, indices: np.ndarray, updates: np.ndarray
-    ) -> np.ndarray:
-        last = slice(-1, None)
-        if _are_small_and_whole(x[last], updates[last], dtype):
-            return made
-        squares = put(np.square(np.abs(x[0])), indices, np.square(np.abs(updates[0])))
-        terms = put(1.0 * (x[0] != 0), indices, 1.0 * (updates[0] != 0))
-        most = int(terms.max(initial=0))
-        if most < 2:  # noqa: PLR2004
-            return made
-        square_of_sum = np.square(np.abs(made[0]))
-        variance = in_random_order(most, squares, square_of_sum) * (terms > 1)
-        unit = format_of(dtype).unit
-        nearest = made[min(NEAREST, made.shape[0] - 1)].copy()
-        moved = lanes.scattered(made, unit * np.sqrt(variance / 3))
-        moved[NEAREST] = nearest
-        return lanes.rounded(moved, dtype)
+        if adds:
+            return _added(lanes, scatter, made, (x, indices[0], updates), dtype)
+        return lanes.rounded(made, dtype)
 
     return compute
+
+
+def _added(
+    lanes: Lanes, scatter: _Scatter, made: np.ndarray, operands: tuple[np.ndarray, ...], dtype: str
+) -> np.ndarray:
+    """The sums of a scatter, as any order of additions may round them."""
+    x, indices, updates = operands
+    if _are_small_and_whole(x[-1:], updates[-1:], dtype):
+        return made
+    terms = np.abs(scatter.put(1.0 * (x[0] != 0), indices, 1.0 * (updates[0] != 0)))
+    most = int(terms.max(initial=0))
+    if most < 2:
+        return made
+    squares = np.abs(scatter.put(np.abs(x[0]) ** 2, indices, np.abs(updates[0]) ** 2))
+    variance = in_random_order(most, squares, np.square(np.abs(made[0]))) * (terms > 1)
+    nearest = made[min(NEAREST, made.shape[0] - 1)].copy()
+    moved = lanes.scattered(made, format_of(dtype).unit * np.sqrt(variance / 3))
+    moved[NEAREST] = nearest
+    return lanes.rounded(moved, dtype)
 
 
 def _are_small_and_whole(x: np.ndarray, updates: np.ndarray, dtype: str) -> bool:
@@ -389,17 +411,12 @@ def _are_small_and_whole(x: np.ndarray, updates: np.ndarray, dtype: str) -> bool
     return whole and bool(total <= room)
 
 
-_scatter_rule("scatter", None)
-_scatter_rule("scatter-add", np.add.at, adds=True)
-_scatter_rule("scatter_add", np.add.at, adds=True)
-_scatter_rule("scatter-sub", np.subtract.at, adds=True)
-_scatter_rule("scatter_sub", np.subtract.at, adds=True)
-_scatter_rule("scatter-mul", np.multiply.at)
-_scatter_rule("scatter_mul", np.multiply.at)
-_scatter_rule("scatter-min", np.minimum.at)
-_scatter_rule("scatter_min", np.minimum.at)
-_scatter_rule("scatter-max", np.maximum.at)
-_scatter_rule("scatter_max", np.maximum.at)
+_scatter_rule("", None)
+_scatter_rule("add", np.add.at, adds=True)
+_scatter_rule("sub", np.subtract.at, adds=True)
+_scatter_rule("mul", np.multiply.at)
+_scatter_rule("min", np.minimum.at)
+_scatter_rule("max", np.maximum.at)
 
 
 # --- Order ----------------------------------------------------------------------------------------
@@ -417,14 +434,15 @@ def _sort(equation: Any) -> Compute:
         columns = [np.moveaxis(each, axis, -1) for each in spread]
         order = np.lexsort([_as_key(each) for each in reversed(columns[:keys])], -1)
         order = lanes.settled(order, "the order of a sort")
-        made = [
-            np.moveaxis(np.take_along_axis(*same_lanes([each, order]), -1), -1, axis)
-            for each in (np.moveaxis(one, axis, -1) for one in operands)
-        ]
-        return [each if order.shape[0] > 1 else each[: one.shape[0]]
-                for each, one in zip(made, operands, strict=True)]  # fmt: skip
+        return [_taken_along(one, order, axis) for one in operands]
 
     return compute
+
+
+def _taken_along(x: np.ndarray, order: np.ndarray, axis: int) -> np.ndarray:
+    """An operand of a sort in its new order, by places along its last axis."""
+    column, places = same_lanes([np.moveaxis(x, axis, -1), order])
+    return np.moveaxis(np.take_along_axis(column, places, -1), -1, axis)
 
 
 def _as_key(values: np.ndarray) -> np.ndarray:

@@ -9,8 +9,6 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from jitcount._tolerance.lanes import Lanes
-
     Compute = Callable[..., Any]
     """Takes the lanes and the operands; returns the result, or a sequence of several."""
 
@@ -48,11 +46,8 @@ def same_lanes(arrays: list[np.ndarray]) -> list[np.ndarray]:
     return [np.broadcast_to(array, (count, *array.shape[1:])) for array in arrays]
 
 
-def lane_by_lane(
-    compute: Callable[..., np.ndarray], lanes: Lanes, *operands: np.ndarray
-) -> np.ndarray:
+def lane_by_lane(compute: Callable[..., np.ndarray], *operands: np.ndarray) -> np.ndarray:
     """Compute each lane by itself; for what depends on places that differ between lanes."""
-    del lanes
     spread = same_lanes(list(operands))
     return np.stack([compute(*each) for each in zip(*spread, strict=True)])
 

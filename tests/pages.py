@@ -21,12 +21,15 @@ import tempfile
 import types
 from dataclasses import dataclass
 from pathlib import Path
-from unittest import mock
+from typing import TYPE_CHECKING
 
 import jax
 
 from jitcount._registry import registry
 from tests.helpers import ROOT, python
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 README = ROOT / "README.md"
 PAGES = (README, *sorted((ROOT / "docs").rglob("*.md")))
@@ -122,10 +125,21 @@ def _printed_by_python(code: str) -> str:
     with (
         registry.own_history(),
         contextlib.redirect_stdout(printed),
-        mock.patch.dict(sys.modules, {"__main__": main}),
+        _as_main(main),
     ):
         exec(compile(code, "train.py", "exec"), vars(main))  # noqa: S102
     return printed.getvalue()
+
+
+@contextlib.contextmanager
+def _as_main(module: types.ModuleType) -> Iterator[None]:
+    """Let a module be the program; what it imports stays, for some of it loads only once."""
+    before = sys.modules["__main__"]
+    sys.modules["__main__"] = module
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = before
 
 
 def without_figures(text: str) -> list[str]:

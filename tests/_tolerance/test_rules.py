@@ -9,7 +9,7 @@ from jitcount._jax.jaxprs import inner_jaxprs
 from jitcount._tolerance.assertions import difference
 from jitcount._tolerance.rules import RULES
 from jitcount._tolerance.tolerance import tolerance
-from tests._tolerance.examples import CALLS
+from tools.tolerances.operations import CALLS
 
 # Of their size, results of float32 are off by this at most here.
 _USUAL = 3e-5

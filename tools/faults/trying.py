@@ -70,11 +70,11 @@ def try_case(case: Case, faults: Iterable[Fault]) -> Tried:
     # The expected values are the same each time, and those of a long sum take time.
     expected = [result.expected for result in clean.results]
     known = dataclasses.replace(case, expected=lambda: expected)
-    concerned = (fault for fault in faults if _concerns(fault, operations))
+    concerned = (fault for fault in faults if concerns(fault, operations))
     return Tried(case.id, tuple(_outcome(known, fault, clean) for fault in concerned))
 
 
-def _concerns(fault: Fault, operations: Iterable[Operation]) -> bool:
+def concerns(fault: Fault, operations: Iterable[Operation]) -> bool:
     """Whether a fault changes anything in a program with these operations."""
     return any(
         operation.primitive.name in fault.primitives

@@ -20,13 +20,10 @@ _MOST_LINES = 8
 def tolerance_table(tolerance: Tolerance) -> list[Part]:
     """What each result may be off, why some has no tolerance, and which lines matter."""
     products = "" if tolerance.products == "float32" else f", products as {tolerance.products}"
-    parts: list[Part] = [
-        Heading(
-            f"{tolerance.function}: what rounding may move, by {tolerance.draws} draws{products}"
-        )
-    ]
+    how = f"{tolerance.draws} draws{products}"
+    parts: list[Part] = [Heading(f"{tolerance.function}: how far rounding may move it ({how})")]
     results = [_row(result) for result in tolerance.results]
-    columns = words("result", "type") + figures("largest", "tolerance", "digits")
+    columns = words("result", "type") + figures("largest", "tolerance", "digits kept")
     parts.append(Table(columns, results))
     for result in tolerance.results:
         if result.why_none:

@@ -183,7 +183,7 @@ def _worst(leaf: np.ndarray, result: ExpectedResult) -> _Worst | None:
     index = tuple(map(int, np.unravel_index(int(np.argmax(times)), times.shape)))
     place = f"[{', '.join(map(str, index))}]" if index else ""
     return _Worst(
-        at=f"{result.title}{place}",
+        at=f"result{result.name}{place}" if result.name or place else "the result",
         found=_number(leaf[index]),
         exact=_number(result.reference[index]),
         width=float(result.width[index]),

@@ -126,5 +126,7 @@ def _cancellations(evaluation: Evaluation, watched: Lanes) -> dict[CallSite, Can
 
 
 def _code(place: CallSite) -> str:
-    text = " ".join(linecache.getline(place.file, place.line).split())
+    shown = place.partition(":")[0]  # what was run without a file has its text under this name
+    line = linecache.getline(place.file, place.line) or linecache.getline(shown, place.line)
+    text = " ".join(line.split())
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"

@@ -221,14 +221,15 @@ class Evaluation:
         flips = {key: flipped[FIRST_DRAW:] for key, flipped in lanes.flips.items()}
         calm = ~np.any(list(flips.values()), 0) if flips else np.ones(len(far), bool)
         free = {key: each for key, each in flips.items() if "sign of" in key[1]}
-        if free or (flips and (calm.any() or not spread.is_noise)):
+        if flips:
             # The decision that best tells the draws that are far off from those that are not.
             best = max(
                 free or flips,
                 key=lambda key: (_likeness(flips[key], far), "branch" in key[1], -key[0]),
             )
-            how = "is free" if free else f"flips in {flips[best].sum()} of {len(far)} draws"
-            return f"{best[1]} at {self.site(best[0])} {how}: no tolerance exists there"
+            if free or calm.any() or not spread.is_noise:
+                how = "is free" if free else f"flips in {flips[best].sum()} of {len(far)} draws"
+                return f"{best[1]} at {self.site(best[0])} {how}: no tolerance exists there"
         if (spread.is_mixed & none).any():
             return "some draws are too large for the dtype and others are not: no tolerance exists"
         steps = self.reader.longest_loop

@@ -42,7 +42,7 @@ _VANISHES = 160.0
 
 # A result that scatters by this much of its size is looked at again with more bits.
 WIDE = 1e-2
-_NOISE = 0.1
+_NOISE = 0.5
 
 
 @dataclass(frozen=True)

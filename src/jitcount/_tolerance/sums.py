@@ -127,12 +127,25 @@ def is_exact_product(
         dtype: what it is computed in.
         magnitude: returns the largest sum of the magnitudes.
     """
-    room = 2.0 ** (format_of(dtype).mantissa + 1)
+    mantissa = format_of(dtype).mantissa
+    room = 2.0 ** (mantissa + 1)
     samples = left.ravel()[:_SAMPLE], right.ravel()[:_SAMPLE]
+    if mantissa < _TWICE_TWELVE and all(map(_has_many_bits, samples)):
+        return False
     most = math.prod(float(np.abs(one).max(initial=0)) for one in samples)
     if not most <= room * math.prod(map(lowest_bit, samples)):
         return False
     return magnitude() <= room * lowest_bit(left) * lowest_bit(right)
+
+
+# The bits of a float64 beyond its first twelve: with more than these in both factors, a product has
+# more than float32 holds.
+_BEYOND_TWELVE = (1 << 41) - 1
+_TWICE_TWELVE = 24
+
+
+def _has_many_bits(sample: np.ndarray) -> bool:
+    return bool((np.ascontiguousarray(sample).view(np.int64) & _BEYOND_TWELVE).any())
 
 
 def lowest_bit(values: np.ndarray) -> float:

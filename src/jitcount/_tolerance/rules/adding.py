@@ -221,22 +221,21 @@ class _Product:
 
     def _is_alone(self, left: np.ndarray, right: np.ndarray) -> np.ndarray | None:
         """Which sums have one term that is not zero; None where there are few zeros."""
-        if max(float(np.mean(each == 0)) for each in (left, right)) < _MANY_ZEROS:
+        if all(np.count_nonzero(each) > _MANY * each.size for each in (left, right)):
             return None
         terms = self.of(1.0 * (left != 0), 1.0 * (right != 0))
         return np.asarray(terms < 1.5)
 
 
-# An array with so many zeros may be a selection of others' rows.
-_MANY_ZEROS = 0.4
+# An array with fewer numbers that are not zero may be a selection of others' rows.
+_MANY = 0.6
 
 
 @rule("dot_general")
 def _dot_general(equation: Any) -> Compute:
-    (contract, batch), dtype = equation.params["dimension_numbers"], dtype_of(equation.outvars[0])
-    avals = [atom.aval for atom in equation.invars]
-    terms = math.prod(avals[0].shape[axis] for axis in contract[0])
-    product = functools.partial(_dot, contract=contract, batch=batch)
+    (contract, _), dtype = equation.params["dimension_numbers"], dtype_of(equation.outvars[0])
+    terms = math.prod(equation.invars[0].aval.shape[axis] for axis in contract[0])
+    product = _dot(equation)
     if not is_inexact(dtype):
         kept = equation.outvars[0].aval.dtype
         return lambda lanes, a, b: product(a.astype(kept), b.astype(kept))
@@ -259,31 +258,45 @@ def input_rounding(equation: Any) -> str:
     return "default" if first is None else str(getattr(first, "name", first)).lower()
 
 
-def _dot(
-    a: np.ndarray, b: np.ndarray, contract: Sequence[Sequence[int]], batch: Sequence[Sequence[int]]
-) -> np.ndarray:
-    left, lead, rows = _as_matrices(a, contract[0], batch[0], sums_last=True)
-    right, _, columns = _as_matrices(b, contract[1], batch[1], sums_last=False)
-    if right.shape[:2] == (1, 1) and left.shape[:2] != (1, 1):
-        # Many rows times one matrix: one product of NumPy's, not one for each lane.
-        stacked = left.reshape(-1, left.shape[-1]) @ right[0, 0]
-        made = stacked.reshape(*left.shape[:3], right.shape[-1])
-    else:
-        made = left @ right
-    return made.reshape(made.shape[0], *lead, *rows, *columns)
+@dataclass(frozen=True, slots=True)
+class _Operand:
+    """How an operand of a product becomes a matrix for each lane and batch."""
+
+    order: tuple[int, ...]
+    matrices: tuple[int, ...]
+
+    def of(self, x: np.ndarray) -> np.ndarray:
+        return x.transpose(self.order).reshape(x.shape[0], *self.matrices)
 
 
-def _as_matrices(
-    x: np.ndarray, sums: Sequence[int], batch: Sequence[int], *, sums_last: bool
-) -> tuple[np.ndarray, list[int], list[int]]:
-    """An operand as a matrix for each lane and batch; the extents of its batches and free axes."""
-    free = [axis for axis in range(x.ndim - 1) if axis not in sums and axis not in batch]
-    extents = [[x.shape[axis + 1] for axis in axes] for axes in (batch, free, sums)]
-    sizes = [math.prod(each) for each in extents]
-    inner = (*free, *sums) if sums_last else (*sums, *free)
-    moved = x.transpose(0, *(axis + 1 for axis in (*batch, *inner)))
-    matrix = (sizes[1], sizes[2]) if sums_last else (sizes[2], sizes[1])
-    return moved.reshape(x.shape[0], sizes[0], *matrix), extents[0], extents[1]
+def _dot(equation: Any) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+    """The function that multiplies the operands of an equation."""
+    contract, batch = equation.params["dimension_numbers"]
+    avals = [atom.aval for atom in equation.invars]
+    out = equation.outvars[0].aval.shape
+    one = _operand(avals[0].shape, contract[0], batch[0], sums_last=True)
+    other = _operand(avals[1].shape, contract[1], batch[1], sums_last=False)
+
+    def multiply(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        left, right = one.of(a), other.of(b)
+        if right.shape[:2] == (1, 1) and left.shape[:2] != (1, 1):
+            # Many rows times one matrix: one product of NumPy's, not one for each lane.
+            made = left.reshape(-1, left.shape[-1]) @ right[0, 0]
+        else:
+            made = left @ right
+        return made.reshape(max(len(a), len(b)), *out)
+
+    return multiply
+
+
+def _operand(
+    shape: Sequence[int], sums: Sequence[int], batch: Sequence[int], *, sums_last: bool
+) -> _Operand:
+    free = [axis for axis in range(len(shape)) if axis not in sums and axis not in batch]
+    inner = (free, sums) if sums_last else (sums, free)
+    axes = (*batch, *inner[0], *inner[1])
+    sizes = (math.prod(shape[axis] for axis in each) for each in (batch, *inner))
+    return _Operand((0, *(axis + 1 for axis in axes)), tuple(sizes))
 
 
 @rule("conv_general_dilated")

@@ -97,19 +97,19 @@ def _histogram(data: np.random.Generator) -> Program:
 # --- Networks -------------------------------------------------------------------------------------
 
 
-def _attention(q: Any, k: Any, v: Any) -> Any:
+def _attended(q: Any, k: Any, v: Any) -> Any:
     return jax.nn.softmax(q @ k.T / 8) @ v
 
 
 @_program
-def _plain_attention(data: np.random.Generator) -> Program:
-    return _attention, [_normal(data, 128, 64) for _ in range(3)]
+def _attention(data: np.random.Generator) -> Program:
+    return _attended, [_normal(data, 128, 64) for _ in range(3)]
 
 
 @_program
 def _gradient_of_attention(data: np.random.Generator) -> Program:
     def loss(q: Any, k: Any, v: Any) -> Any:
-        return (_attention(q, k, v) ** 2).mean()
+        return (_attended(q, k, v) ** 2).mean()
 
     return jax.grad(loss, (0, 1, 2)), [_normal(data, 64, 32) for _ in range(3)]
 

@@ -1,13 +1,26 @@
 """What a failure of numerics says, and that nothing wrong passes."""
 
+from typing import Any
+
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jitcount._numerics.arrays import decode, encode
-from jitcount._numerics.expected import DECLARED, MATMUL, REDUCTION, exactly, within, within_complex
-from jitcount._numerics.judging import judge, judge_pair
+from jitcount._numerics.arrays import Array, decode, encode
+from jitcount._numerics.expected import (
+    DECLARED,
+    MATMUL,
+    REDUCTION,
+    Expected,
+    between_runs,
+    derived,
+    exactly,
+    within,
+    within_complex,
+)
+from jitcount._numerics.judging import judge, judge_committed, judge_pair
 from jitcount._numerics.rounding import Rounded
 
 TENTHS = np.full(1000, 0.1, np.float32)
@@ -149,3 +162,130 @@ def test_two_results_may_be_two_bounds_apart_and_no_more() -> None:
     low, high = encode(one(100 - 0.9 * bound)), encode(one(100 + 0.9 * bound))
     assert judge_pair(low, high, SUM).holds
     assert not judge_pair(low, encode(one(100 + 1.2 * bound)), SUM).holds
+
+
+# --- What a user's function must be ---------------------------------------------------------------
+
+WIDTHS = np.array([0.5, 0.0, np.nan])
+PARTLY = derived("float32", np.array([1.0, 2.0, 3.0]), WIDTHS, "the branch at f.py:3 flips")
+
+
+def found(*values: float) -> Array:
+    return encode(np.array(values, np.float32))
+
+
+def test_a_result_must_be_within_its_derived_tolerance() -> None:
+    whole = derived("float32", np.array([1.0, 2.0]), np.array([0.5, 0.25]))
+    assert (whole.numerics, whole.why, whole.left_out()) == ("derived", "", 0)
+    assert judge(found(1.5, 1.75), whole).share == 1
+    assert judge(found(1.5, 1.75), whole).holds
+    verdict = judge(found(1.25, 2.75), whole)
+    assert (verdict.grade, verdict.holds) == ("wrong", False)
+    assert str(verdict) == (
+        "[1] is 2.75, not 2, 3,145,728 ulps apart; 3 times the derived tolerance 0.25"
+    )
+
+
+def test_what_must_be_equal_and_is_not_says_so() -> None:
+    assert str(judge(found(1, 2.5, 3), PARTLY)) == (
+        "[1] is 2.5, not 2, 2,097,152 ulps apart; it must be equal to the bit"
+    )
+
+
+def test_an_element_without_a_tolerance_is_left_out_and_counted() -> None:
+    assert (PARTLY.numerics, PARTLY.why) == ("no tolerance", "the branch at f.py:3 flips")
+    assert PARTLY.left_out() == 1
+    verdict = judge(found(1, 2, np.inf), PARTLY)
+    assert (verdict.holds, verdict.share, verdict.unjudged) == (True, 0.0, 1)
+    assert judge(found(1, 2, 3), PARTLY).unjudged == 0
+    assert not judge(found(np.nan, 2, 9), PARTLY).holds
+
+
+def test_a_tolerance_that_is_not_finite_is_none() -> None:
+    overflowing = derived("float32", np.array(1.0), np.array(np.inf))
+    assert (overflowing.left_out(), overflowing.why) == (1, "its tolerance is not finite")
+
+
+def test_a_float64_has_a_tolerance_below_the_smallest_float32() -> None:
+    tiny = derived("float64", np.array(1e-60), np.array(1e-76))
+    assert judge(encode(np.array(1e-60 + 5e-77)), tiny).holds
+    assert not judge(encode(np.array(2e-60)), tiny).holds
+
+
+def test_no_tolerance_becomes_narrower_in_a_file() -> None:
+    expected = derived("float32", np.array(0.0), np.array(0.1))
+    assert 0.1 <= expected.bounds()[0] < 0.1000001
+
+
+def test_the_parts_of_a_complex_number_have_its_tolerance() -> None:
+    reference, width = np.array([1 + 2j, 3 + 4j]), np.array([0.5, np.nan])
+    expected = derived("complex64", reference, width, "why")
+    assert expected.left_out() == 1
+    value = np.array([1.25 + 2j, 9 + 9j], np.complex64)
+    assert judge(encode(value), expected).holds
+    assert judge(encode(value), expected).unjudged == 2
+    wrong = judge(encode(np.array([1 + 3j, 3 + 4j], np.complex64)), expected)
+    assert str(wrong).startswith("[0, 1] is 3, not 2")
+
+
+def test_two_runs_are_allowed_each_its_own_tolerance() -> None:
+    narrow = derived("float32", np.array([1.0]), np.array([0.25]))
+    wide = derived("float32", np.array([1.0]), np.array([0.5]))
+    low, high = found(0.75), found(1.5)
+    assert judge_pair(low, high, narrow, wide).holds
+    assert str(judge_pair(low, high, narrow, narrow)) == (
+        "[0] is 1.5, not 0.75, 8,388,608 ulps apart; 1.5 times both derived tolerances, 0.5"
+    )
+    assert judge_pair(found(1, 2, 3), found(1, 2, 4), PARTLY, PARTLY).unjudged == 1
+
+
+def test_a_declared_bound_is_a_share_of_the_largest_magnitude_in_both_runs() -> None:
+    one, other = np.array([100, 1], np.float32), np.array([100, 1.5], np.float32)
+    expected = between_runs(one, 1e-2, "it looks at values")
+    assert (expected.numerics, expected.within) == ("declared between runs", 1e-2)
+    assert judge(encode(one), expected).share == 0
+    assert judge_pair(encode(one), encode(other), expected).share == 0.5
+    far = judge_pair(encode(one), found(100, 3), expected)
+    assert str(far) == (
+        "[1] is 3, not 1, 12,582,912 ulps apart; "
+        "2 times the declared 0.01 of the largest magnitude, 1"
+    )
+    assert not judge_pair(encode(one), found(np.nan, 1), expected).holds
+    assert str(judge_pair(encode(one), found(1), expected)) == "the shape is (1,), not (2,)"
+
+
+def test_whole_numbers_of_two_runs_must_be_equal_whatever_is_declared() -> None:
+    one = np.array([1_000_000, 1], np.int32)
+    expected = between_runs(one, 1e-2, "it looks at values")
+    other = encode(one + np.array([0, 1], np.int32))
+    assert str(judge_pair(encode(one), other, expected)) == (
+        "[1] is 2, not 1, 1 ulp apart; it must be equal to the bit"
+    )
+
+
+def test_a_committed_reference_allows_the_wider_of_two_tolerances() -> None:
+    narrow = derived("float32", np.array([1.0]), np.array([0.25]))
+    wide = derived("float32", np.array([1.0]), np.array([0.5]))
+    assert judge_committed(found(1.5), narrow, wide).holds
+    assert judge_committed(found(1.5), wide, narrow).holds
+    assert not judge_committed(found(1.5), narrow, narrow).holds
+    declared = between_runs(np.array([1.0], np.float32), 1e-3, "")
+    assert not judge_committed(found(1.5), narrow, declared).holds
+    assert str(judge_committed(found(1, 1), narrow, narrow)) == "the shape is (2,), not (1,)"
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"within": -1.0}, "a declared bound of -1.0"),
+        ({"within": np.inf}, "a declared bound of inf"),
+        ({"numerics": "derived", "within": 0.0}, "a bound of dtype None, not float32 or float64"),
+        ({"numerics": "exact"}, "a declared bound of 0.5"),
+    ],
+)
+def test_an_expectation_that_makes_no_sense_is_refused(
+    fields: dict[str, Any], message: str
+) -> None:
+    declared = between_runs(np.array(1.0, np.float32), 0.5, "")
+    with pytest.raises(ValueError, match=f"^{message}$"):
+        Expected(**{**msgspec.structs.asdict(declared), **fields})

@@ -1,7 +1,9 @@
 """What a result must be: the reference, and two bounds on the distance from it.
 
 The *expected* bound (`likely`) is what chance does to roundings, and holds as a rule; the *proven*
-one (`bound`) holds whatever a backend does. `error_bounds` has their theory.
+one (`bound`) holds whatever a backend does. `error_bounds` has their theory. What a user's function
+must be has neither: one tolerance is derived for each element, where there is one. Of a function
+that nothing can be derived for, a bound is declared on the distance between two runs.
 """
 
 from __future__ import annotations
@@ -23,6 +25,15 @@ ELEMENTWISE = "elementwise"
 MATMUL = "matmul"
 COMPOSITE = "composite"
 DECLARED = "declared"
+DERIVED = "derived"
+UNDERIVED = "no tolerance"
+BETWEEN_RUNS = "declared between runs"
+
+OF_TOLERANCE = (DERIVED, UNDERIVED)
+"""The classes of what `jitcount.tolerance` derives."""
+
+OF_OWN_CASES = (*OF_TOLERANCE, BETWEEN_RUNS)
+"""The classes of users' functions; the suite's own cases have none of them."""
 
 CLASSES = {
     EXACT: "equal to the bit on every backend; of NaNs only that they are",
@@ -31,12 +42,16 @@ CLASSES = {
     MATMUL: "as a reduction, at the declared precision",
     COMPOSITE: "within the bound that follows from those of its operations",
     DECLARED: "within a bound that is declared, not proven",
+    DERIVED: "within the tolerance that jitcount.tolerance derives of each element",
+    UNDERIVED: "the same, but for the elements of which none exists: left out, and counted",
+    BETWEEN_RUNS: "near what another run returns, within a bound that is declared, not derived",
 }
 
 # An expected bound that is wider than this part of its value's scale finds nothing.
 BLUNT = 1e-3
 
 _NARROW = ("float16", "bfloat16")
+_WIDE = ("float64", "complex128")
 
 
 class Expected(
@@ -56,29 +71,56 @@ class Expected(
     may: str = ""
     """Why a backend may exceed the expected bound, though not the proven one; empty if none may."""
 
+    within: float = 0.0
+    """What is declared between runs: a share of the largest magnitude in the result."""
+
+    why: str = ""
+    """Why elements have no tolerance, or why nothing could be derived."""
+
     def __post_init__(self) -> None:
         if self.numerics not in CLASSES:
             raise ValueError(f"an unknown class of numerics {self.numerics!r}")
-        if self.numerics == EXACT:
+        if not (self.within == 0 or (self.numerics == BETWEEN_RUNS and _is_share(self.within))):
+            raise ValueError(f"a declared bound of {self.within!r}")
+        if self.numerics in {EXACT, BETWEEN_RUNS}:
             if self.likely or self.bound or self.may:
-                raise ValueError("an exact result with a bound")
+                raise ValueError(f"a result that is {self.numerics}, with a bound")
             return
-        shape = parts(decode(self.reference)).shape
+        if self.numerics in OF_TOLERANCE:
+            if self.bound or self.may:
+                raise ValueError("a derived tolerance with another bound")
+            self._require_bound(self.likely, ("float32", "float64"))
+            return
         for one in (self.likely, self.bound):
-            if one is None or one.dtype != "float32":
-                raise ValueError(f"a bound of dtype {one and one.dtype}, not float32")
-            bound = decode(one)
-            if not np.all(np.isfinite(bound) & (bound >= 0)):
-                raise ValueError("a bound that is negative or not finite")
-            if bound.shape != shape:
-                raise ValueError("a bound of another shape than its reference")
+            self._require_bound(one, ("float32",))
+
+    def _require_bound(self, one: Array | None, dtypes: tuple[str, ...]) -> None:
+        if one is None or one.dtype not in dtypes:
+            raise ValueError(f"a bound of dtype {one and one.dtype}, not {' or '.join(dtypes)}")
+        bound = decode(one)
+        is_left_out = np.isnan(bound) & (self.numerics == UNDERIVED)
+        if not np.all(is_left_out | (np.isfinite(bound) & (bound >= 0))):
+            raise ValueError("a bound that is negative or not finite")
+        if bound.shape != parts(decode(self.reference)).shape:
+            raise ValueError("a bound of another shape than its reference")
 
     def bounds(self) -> tuple[np.ndarray, np.ndarray]:
-        """The expected and the proven bound of each element; zeros if it must be equal."""
-        if self.likely is None or self.bound is None:
+        """The expected and the proven bound of each element; zeros if it must be equal.
+
+        Elements of which no tolerance exists have NaN.
+        """
+        if self.likely is None:
             zeros = np.zeros(parts(decode(self.reference)).shape)
             return zeros, zeros
-        return decode(self.likely).astype(np.float64), decode(self.bound).astype(np.float64)
+        likely = decode(self.likely).astype(np.float64)
+        return likely, likely if self.bound is None else decode(self.bound).astype(np.float64)
+
+    def left_out(self) -> int:
+        """How many elements have no tolerance, and are not judged."""
+        if self.likely is None or self.numerics != UNDERIVED:
+            return 0
+        none = np.isnan(decode(self.likely))
+        return int(none[..., 0].sum() if self.reference.dtype.startswith("c") else none.sum())
 
 
 def exactly(values: np.ndarray) -> Expected:
@@ -111,6 +153,52 @@ def within_complex(numerics: str, real: Rounded, imaginary: Rounded) -> Expected
         likely=_rounded_up(np.stack([part.likely for part in both], axis=-1)),
         bound=_rounded_up(np.stack([part.errors for part in both], axis=-1)),
     )
+
+
+def derived(dtype: str, reference: np.ndarray, width: np.ndarray, why_none: str = "") -> Expected:
+    """The expectation of a result whose tolerance was derived; where that is NaN, none exists.
+
+    The parts of a complex number may each be off by its tolerance.
+    """
+    exists = np.isfinite(width)
+    widths = np.where(exists, width, 0.0)
+    if reference.dtype.kind == "c":
+        widths, exists = (np.stack([each, each], axis=-1) for each in (widths, exists))
+    # A float64 is far more precise than the smallest float32.
+    bounds = encode(widths) if dtype in _WIDE else _rounded_up(widths)
+    has_none = not np.all(exists)
+    if has_none:
+        bounds = encode(np.where(exists, decode(bounds), np.nan).astype(bounds.dtype))
+    return Expected(
+        numerics=UNDERIVED if has_none else DERIVED,
+        dtype=dtype,
+        reference=encode(reference),
+        likely=bounds,
+        why=(why_none or "its tolerance is not finite") if has_none else "",
+    )
+
+
+def between_runs(values: np.ndarray, within: float, why: str) -> Expected:
+    """The expectation of a result that only another run's can be held against.
+
+    Args:
+        values: what this run returned.
+        within: how far apart both may be, as a share of the largest magnitude in them; of integers
+            and booleans nothing.
+        why: why no tolerance could be derived.
+    """
+    is_whole = values.dtype.kind in "biu"
+    return Expected(
+        numerics=BETWEEN_RUNS,
+        dtype=values.dtype.name,
+        reference=encode(values),
+        within=0.0 if is_whole else within,
+        why=why,
+    )
+
+
+def _is_share(within: float) -> bool:
+    return 0 <= within < float("inf")
 
 
 def _rounded_up(bounds: np.ndarray) -> Array:

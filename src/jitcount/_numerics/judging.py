@@ -2,7 +2,9 @@
 
 A result is *as expected* within the bound that holds as a rule (zero if it must be equal to the
 bit), *possible* within the proven bound, and *wrong* beyond both. The *share* of a bound that a
-result uses is its distance from the reference, divided by that bound.
+result uses is its distance from the reference, divided by that bound. A user's function has one
+tolerance, derived or declared: its results are as expected, or wrong. Elements of which no
+tolerance exists are left out.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from jitcount._numerics.arrays import Array, decode, parts, ulps_between
-from jitcount._numerics.expected import EXACT, Expected
+from jitcount._numerics.expected import BETWEEN_RUNS, EXACT, OF_TOLERANCE, Expected
 
 # The grades of a result.
 AS_EXPECTED = "expected"
@@ -42,6 +44,9 @@ class Worst:
     grade: str
     """One of `AS_EXPECTED`, `POSSIBLE` and `WRONG`."""
 
+    bound_is: str = ""
+    """What the bound of a user's function is, in words; empty for a proven one."""
+
     def __str__(self) -> str:
         """What is wrong, in one line."""
         at = f"[{', '.join(map(str, self.index))}]" if self.index else "the value"
@@ -53,7 +58,9 @@ class Worst:
             times = f"suspicious: {self.share:.3g} times what is expected of {self.dtype}"
             return f"{off}; {times} ({self.likely:.3g}), within what is possible ({self.bound:.3g})"
         if math.isinf(self.share):
-            return f"{off}; not comparable with the bound {self.bound:.3g}"
+            return f"{off}; not comparable with {self.bound_is or 'the bound'} {self.bound:.3g}"
+        if self.bound_is:
+            return f"{off}; {self.share:.3g} times {self.bound_is} {self.bound:.3g}"
         return f"{off}; {self.share:.3g} of the bound {self.bound:.3g}"
 
 
@@ -74,6 +81,9 @@ class Verdict:
     excuse: str = ""
     """Why the case allows it to exceed the expected bound; empty if it does not."""
 
+    unjudged: int = 0
+    """How many numbers differ that have no tolerance, and are not judged."""
+
     @property
     def holds(self) -> bool:
         """Whether it passes: a result that is only possible does if the case says why."""
@@ -85,28 +95,105 @@ class Verdict:
 
 def judge(value: Array, expected: Expected) -> Verdict:
     """Grade a result by what it must be."""
-    if wrong := _wrong_kind(value, expected):
+    if wrong := _wrong_kind(value, expected.dtype, expected.reference.shape):
         return Verdict(WRONG, math.inf, wrong=wrong)
-    found, reference = decode(value), decode(expected.reference)
-    return _judge(found, reference, expected, times=1.0, excuse=expected.may)
+    if expected.numerics == BETWEEN_RUNS:
+        return _judge_declared(value, expected.reference, expected)
+    bounds = _Bounds(*expected.bounds(), _DERIVED if expected.numerics in OF_TOLERANCE else "")
+    return _judge(decode(value), decode(expected.reference), expected, bounds, excuse=expected.may)
 
 
-def judge_pair(one: Array, other: Array, expected: Expected, *, same_kind: bool = False) -> Verdict:
+def judge_pair(
+    one: Array,
+    other: Array,
+    expected: Expected,
+    others: Expected | None = None,
+    *,
+    same_kind: bool = False,
+) -> Verdict:
     """Grade one result of a case by another one; each may use up its own bound.
 
     Between two devices of the same kind, the case's reason to exceed a bound does not count.
+
+    Args:
+        one: the result that the other is held against.
+        other: the result that is graded.
+        expected: what the first must be.
+        others: what the other must be, where each run derives that for itself.
+        same_kind: whether both come from devices of the same kind.
     """
-    if one.data == other.data and one.dtype == other.dtype:
+    if one.data == other.data and one.dtype == other.dtype and one.shape == other.shape:
         return Verdict(AS_EXPECTED, 0.0)
+    if wrong := _wrong_kind(other, one.dtype, one.shape):
+        return Verdict(WRONG, math.inf, wrong=wrong)
+    if expected.numerics == BETWEEN_RUNS:
+        return _judge_declared(other, one, expected)
+    likely, bound = expected.bounds()
+    if expected.numerics in OF_TOLERANCE:
+        both = likely + (likely if others is None else others.bounds()[0])
+        bounds = _Bounds(both, both, _BOTH_DERIVED)
+    else:
+        largest = np.finfo(np.float64).max
+        with np.errstate(over="ignore"):  # a bound near the largest number there is
+            bounds = _Bounds(*(np.minimum(2 * each, largest) for each in (likely, bound)))
     excuse = "" if same_kind else expected.may
-    return _judge(decode(other), decode(one), expected, times=2.0, excuse=excuse)
+    return _judge(decode(other), decode(one), expected, bounds, excuse=excuse)
 
 
-def _wrong_kind(value: Array, expected: Expected) -> str:
-    if value.shape != expected.reference.shape:
-        return f"the shape is {value.shape}, not {expected.reference.shape}"
-    if value.dtype != expected.dtype and not _are_both_whole(value.dtype, expected.dtype):
-        return f"the dtype is {value.dtype}, not {expected.dtype}"
+def judge_committed(value: Array, expected: Expected, committed: Expected) -> Verdict:
+    """Grade a result by the reference that a project has committed.
+
+    Of two derived tolerances, this run's and that of the reference, the wider one counts. Where one
+    of both is declared, it does.
+    """
+    if wrong := _wrong_kind(value, committed.dtype, committed.reference.shape):
+        return Verdict(WRONG, math.inf, wrong=wrong)
+    for each in (expected, committed):
+        if each.numerics == BETWEEN_RUNS:
+            return _judge_declared(value, committed.reference, each)
+    widths = np.maximum(expected.bounds()[0], committed.bounds()[0])
+    bounds = _Bounds(widths, widths, _DERIVED)
+    return _judge(decode(value), decode(committed.reference), committed, bounds)
+
+
+@dataclass(frozen=True, slots=True)
+class _Bounds:
+    """The bounds of each element; NaN where there is none."""
+
+    likely: np.ndarray
+    bound: np.ndarray
+    are: str = ""
+    """What they are, in words, of a user's function."""
+
+
+_DERIVED = "the derived tolerance"
+_BOTH_DERIVED = "both derived tolerances,"
+
+
+def _judge_declared(value: Array, reference: Array, expected: Expected) -> Verdict:
+    """Grade a result by another one, within a share of the largest magnitude in both."""
+    found, measure = decode(value), decode(reference)
+    largest = max(map(_largest_magnitude, (found, measure)))
+    bound = np.full(parts(measure).shape, expected.within * largest)
+    are = f"the declared {expected.within:g} of the largest magnitude,"
+    return _judge(found, measure, expected, _Bounds(bound, bound, are))
+
+
+def _largest_magnitude(values: np.ndarray) -> float:
+    """The largest magnitude of a finite number in an array; 0 where there is none."""
+    wide = parts(values)
+    sizes = np.abs(_wide(wide))
+    if values.dtype.kind == "c":
+        sizes = np.hypot(sizes[..., 0], sizes[..., 1])
+    finite = sizes[np.isfinite(sizes)]
+    return float(finite.max()) if finite.size else 0.0
+
+
+def _wrong_kind(value: Array, dtype: str, shape: tuple[int, ...]) -> str:
+    if value.shape != shape:
+        return f"the shape is {value.shape}, not {shape}"
+    if value.dtype != dtype and not _are_both_whole(value.dtype, dtype):
+        return f"the dtype is {value.dtype}, not {dtype}"
     return ""
 
 
@@ -116,23 +203,28 @@ def _are_both_whole(one: str, other: str) -> bool:
 
 
 def _judge(
-    found: np.ndarray, reference: np.ndarray, expected: Expected, *, times: float, excuse: str
+    found: np.ndarray,
+    reference: np.ndarray,
+    expected: Expected,
+    bounds: _Bounds,
+    *,
+    excuse: str = "",
 ) -> Verdict:
     found, reference = parts(found), parts(reference)
     if not found.size:
         return Verdict(AS_EXPECTED, 0.0)
-    with np.errstate(over="ignore"):  # a bound near the largest number there is
-        likely, bound = (
-            np.minimum(times * one, np.finfo(np.float64).max) for one in expected.bounds()
-        )
+    unjudged = 0
     if expected.numerics == EXACT:
         as_expected = possible = _exact_shares(found, reference)
     else:
-        as_expected = _shares(found, reference, likely)
-        possible = _shares(found, reference, bound)
+        as_expected = _shares(found, reference, bounds.likely)
+        possible = _shares(found, reference, bounds.bound)
+        has_none = np.isnan(as_expected)
+        unjudged = int(has_none.sum())
+        as_expected, possible = (np.where(has_none, 0.0, s) for s in (as_expected, possible))
     share = float(as_expected.max())
     if share == 0:
-        return Verdict(AS_EXPECTED, 0.0)
+        return Verdict(AS_EXPECTED, 0.0, unjudged=unjudged)
     grade = WRONG if possible.max() > 1 else POSSIBLE if share > 1 else AS_EXPECTED
     shares = possible if grade == WRONG else as_expected
     place = int(np.argmax(shares))
@@ -146,12 +238,13 @@ def _judge(
         _exact_text(other),
         expected.dtype,
         ulps_between(one, other) if finite else None,
-        float(likely[index]),
-        float(bound[index]),
+        float(bounds.likely[index]),
+        float(bounds.bound[index]),
         float(shares.ravel()[place]),
         grade,
+        bounds.are,
     )
-    return Verdict(grade, share, worst, excuse=excuse)
+    return Verdict(grade, share, worst, excuse=excuse, unjudged=unjudged)
 
 
 def _exact_shares(found: np.ndarray, reference: np.ndarray) -> np.ndarray:
@@ -164,14 +257,18 @@ def _exact_shares(found: np.ndarray, reference: np.ndarray) -> np.ndarray:
 
 
 def _shares(found: np.ndarray, reference: np.ndarray, bound: np.ndarray) -> np.ndarray:
-    """How much of its bound each element uses; infinities and NaNs must be in their places."""
+    """How much of its bound each element uses; infinities and NaNs must be in their places.
+
+    NaN for one that differs and has no bound.
+    """
     wide, wide_reference = _wide(found), _wide(reference)
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         off = np.abs(wide - wide_reference)
         shares = off / bound
     same = (wide == wide_reference) | (np.isnan(wide) & np.isnan(wide_reference))
     both_finite = np.isfinite(wide) & np.isfinite(wide_reference)
-    return np.where(same, 0.0, np.where(both_finite, shares, np.inf))
+    shares = np.where(both_finite, shares, np.where(np.isnan(bound), np.nan, np.inf))
+    return np.where(same, 0.0, shares)
 
 
 def _wide(values: np.ndarray) -> np.ndarray:

@@ -12,7 +12,7 @@ from jitcount._ledger.files import LedgerError
 from jitcount._ledger.findings import findings
 from jitcount._ledger.ledger import SCHEMA, CaseEntry, Ledger, Result, read_ledger, write_ledger
 from jitcount._numerics.arrays import Array, decode, encode
-from jitcount._numerics.expected import Expected, exactly
+from jitcount._numerics.expected import Expected, between_runs, derived, exactly
 
 
 def changed(ledger: Ledger, case: str, **fields: object) -> Ledger:
@@ -266,3 +266,120 @@ def test_a_bound_must_be_finite_and_fit_its_reference() -> None:
     assert refused("hoped", good, good) == "an unknown class of numerics 'hoped'"
     assert refused("exact", good, good) == "an exact result with a bound"
     assert refused("exact", None, None, "of old age") == "an exact result with a bound"
+
+
+# --- Users' functions -----------------------------------------------------------------------------
+
+
+def own(ledger: Ledger, *results: Result, case: str = "own", **fields: object) -> Ledger:
+    """A ledger of one case of a user's."""
+    entry = msgspec.structs.replace(CaseEntry(results=results), **fields)
+    return msgspec.structs.replace(ledger, cases={case: entry})
+
+
+def floats(*values: float) -> np.ndarray:
+    return np.array(values, np.float32)
+
+
+def derived_result(value: np.ndarray, *widths: float, why: str = "") -> Result:
+    expected = derived("float32", np.array([1.0, 2.0]), np.array(widths), why)
+    return Result(encode(value), expected)
+
+
+def test_each_ledger_is_allowed_the_tolerance_that_it_derived(ledger: Ledger) -> None:
+    low = own(ledger, derived_result(floats(0.75, 2), 0.25, 0))
+    high = own(ledger, derived_result(floats(1.5, 2), 0.5, 0))
+    assert differences(low, high) == []
+    (row,) = compare_ledgers({"a": low, "b": high}).rows
+    assert ([cell.state for cell in row.cells], row.share) == (["same", "near"], 1.0)
+
+
+def test_two_results_can_each_hold_and_not_be_together(ledger: Ledger) -> None:
+    """Where the references themselves are apart, by the release of JAX or the platform."""
+    low = own(ledger, derived_result(floats(0.75, 2), 0.25, 0))
+    expected = derived("float32", np.array([2.0, 2.0]), np.array([0.25, 0]))
+    high = own(ledger, Result(encode(floats(2, 2)), expected))
+    assert differences(low, high) == [
+        (
+            "own in b: it differs: [0] is 2, not 0.75, 12,582,912 ulps apart; "
+            "2.5 times both derived tolerances, 0.5, unlike in a"
+        )
+    ]
+
+
+def test_what_has_no_tolerance_is_said_and_not_judged(ledger: Ledger) -> None:
+    why = "the branch at f.py:3 flips in 3 of 8 draws"
+    one = own(ledger, derived_result(floats(1, 2), 0.5, np.nan, why=why))
+    other = own(ledger, derived_result(floats(1, 9), 0.5, np.nan, why=why))
+    compared = compare_ledgers({"a": one, "b": other})
+    assert compared.differences == []
+    (row,) = compared.rows
+    assert [cell.state for cell in row.cells] == ["same", "unjudged"]
+    remark = f"1 of 2 elements has no tolerance, and is not judged: {why}"
+    assert row.remarks == [remark]
+    shown = str(compared)
+    assert f"own: {remark}" in shown
+    assert "? other numbers, where no tolerance exists: not judged" in shown
+    assert compared.to_dict()["cases"]["own"]["remarks"] == [remark]
+
+
+def declared_result(value: np.ndarray, share: float = 1e-3) -> Result:
+    return Result(encode(value), between_runs(value, share, "float() of it at f.py:3"))
+
+
+def test_what_cannot_be_derived_is_held_to_what_is_declared_and_says_so(ledger: Ledger) -> None:
+    one, near, far = (own(ledger, declared_result(floats(8, x))) for x in (1, 1.004, 1.5))
+    assert differences(one, near) == []
+    compared = compare_ledgers({"a": one, "b": near})
+    assert compared.rows[0].share == pytest.approx(0.5, rel=1e-3)
+    assert compared.rows[0].remarks == [
+        (
+            "within 0.001 of the largest magnitude between ledgers, as declared, not derived: "
+            "float() of it at f.py:3"
+        )
+    ]
+    assert differences(one, far) == [
+        (
+            "own in b: it differs: [1] is 1.5, not 1, 4,194,304 ulps apart; "
+            "62.5 times the declared 0.001 of the largest magnitude, 0.008, unlike in a"
+        )
+    ]
+    assert differences(one, own(ledger, declared_result(floats(8, 1), 1e-2))) == [
+        "own in b: it is declared otherwise, unlike in a"
+    ]
+
+
+def test_other_shapes_and_other_results_are_differences(ledger: Ledger) -> None:
+    one = own(ledger, declared_result(floats(1, 2)))
+    assert differences(one, own(ledger, declared_result(floats(1)))) == [
+        "own in b: it differs: the shape is (1,), not (2,), unlike in a"
+    ]
+    named = [msgspec.structs.replace(declared_result(floats(1)), name=name) for name in "wvw"]
+    assert differences(own(ledger, *named[:2]), own(ledger, *named[1:])) == [
+        "own in b: result 0 (v) is called w, unlike in a",
+        "own in b: result 1 (w) is called v, unlike in a",
+    ]
+
+
+def test_tests_that_keep_results_are_compared_program_by_program_too(ledger: Ledger) -> None:
+    compiles = ledger.cases["first-example"].compiles
+    one, other = (
+        own(ledger, declared_result(floats(x)), case="t.py::test", shares_caches=True, compiles=c)
+        for x, c in ((1, compiles), (2, compiles[:1]))
+    )
+    empty = CaseEntry(shares_caches=True)
+    one, other = (
+        msgspec.structs.replace(each, cases=each.cases | {name: empty})
+        for each, name in ((one, "t.py::one"), (other, "t.py::other"))
+    )
+    compared = compare_ledgers({"a": one, "b": other})
+    assert next(str(each) for each in compared.differences).startswith(
+        "t.py::test in b: it differs"
+    )
+    assert [(each.case, each.ledger) for each in compared.differences] == [
+        ("t.py::test", "b")
+    ] * len(compared.differences)
+    assert [row.case for row in compared.rows] == ["t.py::test"]
+    assert {each.kind.value for each in compared.program_changes} <= {"gone", "compiles"}
+    assert len(compared.program_changes) == len(compared.differences) - 1
+    assert str(compared).count(str(compared.program_changes[0])) == 1

@@ -12,6 +12,7 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
 import numpy as np
 
 from jitcount._ledger import programs
@@ -22,6 +23,7 @@ from jitcount._ledger.comparison import (
     NEAR,
     OTHER_DTYPE,
     SAME,
+    UNJUDGED,
     UNSUPPORTED,
     WRONG,
     Cell,
@@ -32,10 +34,10 @@ from jitcount._ledger.comparison import (
     Row,
     some,
 )
-from jitcount._ledger.findings import findings, share_of_bound, verdicts
+from jitcount._ledger.findings import findings, remarks, share_of_bound, verdicts
 from jitcount._ledger.ledger import read_ledger
 from jitcount._numerics.arrays import decode, parts
-from jitcount._numerics.expected import EXACT
+from jitcount._numerics.expected import BETWEEN_RUNS, EXACT, OF_OWN_CASES, OF_TOLERANCE
 from jitcount._numerics.judging import judge_pair
 from jitcount._targets.chips.tpu import TPUS
 
@@ -44,8 +46,9 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from jitcount._explain.compile import Compile
+    from jitcount._ledger.comparison import Change
     from jitcount._ledger.environment import Environment
-    from jitcount._ledger.ledger import CaseEntry, Ledger
+    from jitcount._ledger.ledger import CaseEntry, Ledger, Result
     from jitcount._numerics.expected import Expected
     from jitcount._numerics.judging import Verdict
 
@@ -104,11 +107,18 @@ def _names(paths: Sequence[Path]) -> list[str]:
 def compare_ledgers(ledgers: Mapping[str, Ledger]) -> Comparison:
     """Compare ledgers by the names of their cases; the first that has a case is its measure.
 
-    Ledgers that kept no results are compared program by program, each with the one before it.
+    Ledgers that kept no results are compared program by program, each with the one before it. So
+    are tests, whether they kept results or not: what one compiles depends on those before it.
     """
     if not any(map(programs.has_results, ledgers.values())):
         return _programs_compared(ledgers)
-    cases = dict.fromkeys(case for ledger in ledgers.values() for case in ledger.cases)
+    tests = {name: _tests_of(ledger) for name, ledger in ledgers.items()}
+    cases = dict.fromkeys(
+        case
+        for ledger in ledgers.values()
+        for case, entry in ledger.cases.items()
+        if entry.results or not entry.shares_caches
+    )
     differences: list[Difference] = []
     rows = []
     for case in cases:
@@ -119,20 +129,41 @@ def compare_ledgers(ledgers: Mapping[str, Ledger]) -> Comparison:
         wrong = {difference.ledger for difference in found}
         rows.append(_row(case, entries, judged, wrong))
     differences += _missing(ledgers, cases)
-    where = {name: str(ledger.environment) for name, ledger in ledgers.items()}
-    changed = _changed(ledgers)
-    return Comparison(where, differences, rows, changed, predictions(ledgers), growths(ledgers))
+    of_tests, notes = (
+        programs.changes(tests) if any(each.cases for each in tests.values()) else ([], [])
+    )
+    return Comparison(
+        where={name: str(ledger.environment) for name, ledger in ledgers.items()},
+        differences=differences + _that_count(of_tests),
+        rows=rows,
+        changed=_changed(ledgers),
+        predictions=predictions(ledgers),
+        growths=growths(ledgers),
+        program_changes=of_tests,
+        notes=notes,
+    )
+
+
+def _tests_of(ledger: Ledger) -> Ledger:
+    """A ledger with the tests of a run, and nothing else."""
+    tests = {case: entry for case, entry in ledger.cases.items() if entry.shares_caches}
+    return msgspec.structs.replace(ledger, cases=tests)
+
+
+def _that_count(changed: Sequence[Change]) -> list[Difference]:
+    """The changes between programs that are differences."""
+    return [
+        Difference(change.case, change.ledger, str(change))
+        for change in changed
+        if change.is_difference
+    ]
 
 
 def _programs_compared(ledgers: Mapping[str, Ledger]) -> Comparison:
     changed, notes = programs.changes(ledgers)
     return Comparison(
         where={name: str(ledger.environment) for name, ledger in ledgers.items()},
-        differences=[
-            Difference(change.case, change.ledger, str(change))
-            for change in changed
-            if change.is_difference
-        ],
+        differences=_that_count(changed),
         rows=[],
         changed={},
         growths=programs.growths(changed),
@@ -195,6 +226,8 @@ def _differences(
                 Difference(case, name, f"{text}, unlike in {measure_name}")
                 for text in _unlike(entry, measure, same_kind=measure_name == kin[0])
             ]
+        if entry.shares_caches:
+            continue
         # Without jit everything is compiled, operation by operation: that is another program.
         has_jit = ledgers[name].environment.has_jit
         counts_name, counted = first_counts.setdefault(has_jit, (name, entry))
@@ -214,19 +247,30 @@ def _unlike(entry: CaseEntry, measure: CaseEntry, *, same_kind: bool) -> list[st
         return [f"it has {len(entry.results)} results"]
     lines = []
     for number, (one, other) in enumerate(zip(measure.results, entry.results, strict=True)):
-        which = f"result {number} " if len(entry.results) > 1 else "it "
-        if not _are_alike(one.expected, other.expected):
+        name = f"({other.name}) " if other.name else ""
+        which = f"result {number} {name}" if len(entry.results) > 1 else "it "
+        if one.name != other.name:
+            lines.append(f"{which}is called {one.name or 'nothing'}")
+        elif not _are_alike(one.expected, other.expected):
             lines.append(f"{which}is declared otherwise")
-        else:  # of one shape, since each has that of its reference
-            verdict = judge_pair(one.value, other.value, one.expected, same_kind=same_kind)
+        else:
+            verdict = _pair(one, other, same_kind=same_kind)
             if not verdict.holds:
                 lines.append(f"{which}differs: {verdict}")
     return lines
 
 
+def _pair(one: Result, other: Result, *, same_kind: bool = False) -> Verdict:
+    """Grade a result by that of another ledger, which may have a tolerance of its own."""
+    return judge_pair(one.value, other.value, one.expected, other.expected, same_kind=same_kind)
+
+
 def _are_alike(one: Expected, other: Expected) -> bool:
     if one == other:
         return True
+    if one.numerics in OF_OWN_CASES:  # each run derives its own
+        is_derived = [each.numerics in OF_TOLERANCE for each in (one, other)]
+        return all(is_derived) or (one.numerics, one.within) == (other.numerics, other.within)
     if _kind(one) != _kind(other):
         return False
     if one.numerics == EXACT:
@@ -253,9 +297,23 @@ def _row(case: str, entries: Entries, judged: Judged, wrong: set[str]) -> Row:
     good = (e for name, e in run.items() if not e.unsupported and name not in wrong)
     measure = next(good, None)
     shares = [share_of_bound(entry, judged[name]) for name, entry in run.items()]
+    if measure is not None:
+        compared = (e for name, e in run.items() if not e.unsupported and name not in wrong)
+        shares += [_declared_share(measure, entry) for entry in compared]
     known = [share for share in shares if share is not None]
     cells = [_cell(entry, measure, is_wrong=name in wrong) for name, entry in entries.items()]
-    return Row(case, max(known, default=None), cells)
+    said = dict.fromkeys(line for entry in run.values() for line in remarks(entry))
+    return Row(case, max(known, default=None), cells, list(said))
+
+
+def _declared_share(measure: CaseEntry, entry: CaseEntry) -> float | None:
+    """How much a case uses of the bounds that are declared between two runs; None without one."""
+    shares = [
+        _pair(one, other).share
+        for one, other in zip(measure.results, entry.results, strict=True)
+        if one.expected.numerics == BETWEEN_RUNS
+    ]
+    return max(shares, default=None)
 
 
 def _cell(entry: CaseEntry | None, measure: CaseEntry | None, *, is_wrong: bool) -> Cell:
@@ -267,10 +325,7 @@ def _cell(entry: CaseEntry | None, measure: CaseEntry | None, *, is_wrong: bool)
         return Cell(KNOWN_WRONG, reference=entry.known_wrong)
     if is_wrong or measure is None:
         return Cell(WRONG)
-    pairs = [
-        judge_pair(one.value, other.value, one.expected)
-        for one, other in zip(measure.results, entry.results, strict=True)
-    ]
+    pairs = [_pair(*both) for both in zip(measure.results, entry.results, strict=True)]
     ulps = max((v.worst.ulps or 0 for v in pairs if v.worst), default=0)
     figures = {
         name: ratio
@@ -280,6 +335,7 @@ def _cell(entry: CaseEntry | None, measure: CaseEntry | None, *, is_wrong: bool)
     dtype = _other_dtype(measure, entry)
     same = OTHER_DTYPE if dtype else SAME
     state = same if all(pair.share == 0 for pair in pairs) else NEAR
+    state = UNJUDGED if any(pair.unjudged for pair in pairs) else state
     return Cell(state, ulps, dtype, _ratio(_seconds(entry), _seconds(measure)), figures)
 
 
@@ -314,7 +370,7 @@ def growths(ledgers: Mapping[str, Ledger]) -> list[Growth]:
             continue
         for case, entry in after.cases.items():
             earlier = before.cases.get(case)
-            if earlier is None:
+            if earlier is None or entry.shares_caches:
                 continue
             known: dict[str, list[Compile]] = {}
             for compiled in earlier.compiles:
@@ -371,6 +427,8 @@ def _prediction(name: str, ledger: Ledger, other_name: str, other: Ledger) -> Pr
         foreseen = other.cases.get(case)
         if foreseen is None or entry.unsupported or foreseen.unsupported or entry.error:
             continue
+        if entry.shares_caches and not entry.results:  # a test that keeps none
+            continue
         share = _share(foreseen, entry)
         if share is None:
             missed.append(case)
@@ -383,8 +441,5 @@ def _share(foreseen: CaseEntry, entry: CaseEntry) -> float | None:
     """The share that is used of what both may be off together; None where it is exceeded."""
     if len(foreseen.results) != len(entry.results):
         return None
-    pairs = [
-        judge_pair(one.value, two.value, one.expected)
-        for one, two in zip(foreseen.results, entry.results, strict=True)
-    ]
+    pairs = [_pair(*both) for both in zip(foreseen.results, entry.results, strict=True)]
     return max((pair.share for pair in pairs), default=0.0) if all(p.holds for p in pairs) else None

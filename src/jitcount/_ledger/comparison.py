@@ -20,6 +20,9 @@ NEAR = "near"
 WRONG = "wrong"
 MISSING = "missing"
 UNSUPPORTED = "unsupported"
+UNJUDGED = "unjudged"
+"""Other bits, and where they differ no tolerance exists."""
+
 KNOWN_WRONG = "known wrong"
 """Wrong by a public miscompile of that release, and expected to be."""
 
@@ -79,6 +82,8 @@ class Row:
     """The most that a ledger uses of the case's bounds; None where all is exact."""
 
     cells: Sequence[Cell]
+    remarks: Sequence[str] = ()
+    """Of a user's function, what is not judged, or by a declared bound only, and why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,18 +294,18 @@ class Comparison:
     has_results: bool = True
     """Whether a ledger kept results, as the suite's do.
 
-    If none did, programs are compared: `rows` and `changed` are empty, and `program_changes` has
-    what changed.
+    If none did, only programs are compared: `rows` and `changed` are empty, and `program_changes`
+    has what changed.
     """
 
     totals: Mapping[str, Totals] = field(default_factory=dict)
     """By ledger, its compiles and their seconds."""
 
     program_changes: Sequence[Change] = ()
-    """Without results, what changed from each ledger to the next."""
+    """Of programs, tests and logs, what changed from each ledger to the next."""
 
     notes: Sequence[str] = ()
-    """Without results, what was not compared, and why."""
+    """What of them was not compared, and why."""
 
     @property
     def names(self) -> list[str]:
@@ -370,7 +375,8 @@ class Comparison:
             name: {key: value for key, value in asdict(cell).items() if value not in _NOTHING}
             for name, cell in zip(self.names, row.cells, strict=True)
         }
-        return {"bound_used": used, "in": standing}
+        remarks = {"remarks": list(row.remarks)} if row.remarks else {}
+        return {"bound_used": used, **remarks, "in": standing}
 
 
 def some(names: Sequence[str]) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from jitcount._ledger.budget import counts_text
-from jitcount._numerics.expected import EXACT
+from jitcount._numerics.expected import BETWEEN_RUNS, EXACT
 from jitcount._numerics.judging import judge
 from jitcount._text import one_line
 
@@ -84,7 +85,39 @@ def _refusals(entry: CaseEntry, target: str) -> list[str]:
 
 
 def share_of_bound(entry: CaseEntry, judged: Sequence[Verdict] | None = None) -> float | None:
-    """The largest share of its bounds that an entry uses; None if all its results are exact."""
+    """The largest share of its bounds that an entry uses; None if its results have none."""
     pairs = zip(entry.results, verdicts(entry) if judged is None else judged, strict=True)
-    shares = (v.share for result, v in pairs if result.expected.numerics != EXACT)
+    unbound = {EXACT, BETWEEN_RUNS}  # the latter has one only beside another run
+    shares = (v.share for result, v in pairs if result.expected.numerics not in unbound)
     return max(shares, default=None)
+
+
+def remarks(entry: CaseEntry) -> list[str]:
+    """What of a user's function is not judged, or by a declared bound only, and why: a line each.
+
+    >>> import numpy as np
+    >>> from jitcount._ledger.ledger import CaseEntry, Result
+    >>> from jitcount._numerics.arrays import encode
+    >>> from jitcount._numerics.expected import derived
+    >>> ones = np.ones(3, np.float32)
+    >>> tolerance = derived("float32", ones, np.array([0, 1, np.nan]), "the branch at a.py:3 flips")
+    >>> remarks(CaseEntry(results=(Result(encode(ones), tolerance),)))
+    ['1 of 3 elements has no tolerance, and is not judged: the branch at a.py:3 flips']
+    """
+    lines = []
+    for number, result in enumerate(entry.results):
+        if none := result.expected.left_out():
+            count = math.prod(result.value.shape)
+            has, are = ("has", "is") if none == 1 else ("have", "are")
+            every = "the only element" if count == 1 else f"{none:,} of {count:,} elements"
+            what = f"{every} {has} no tolerance, and {are} not judged"
+            lines.append(f"{which_result(entry.results, number)}{what}: {result.expected.why}")
+    declared = [r.expected for r in entry.results if r.expected.numerics == BETWEEN_RUNS]
+    for why in dict.fromkeys(each.why for each in declared):
+        bounds = dict.fromkeys(each.within for each in declared if each.why == why)
+        shown = " or ".join(
+            f"within {share:g} of the largest magnitude" for share in bounds if share
+        )
+        what = f"{shown or 'equal to the bit'} between ledgers"
+        lines.append(f"{what}, as declared, not derived{f': {why}' if why else ''}")
+    return lines

@@ -43,6 +43,10 @@ class CaseEntry(
     expected_compiles: dict[str, Count] | None = None
     """How often each function must be compiled; None where it is not said, or without jit."""
 
+    shares_caches: bool = False
+    """Whether it ran with the caches of what ran before, as tests do: what it compiles depends on
+    that."""
+
     targets: tuple[str, ...] = ()
     """The targets for which all of it was compiled too, without their devices."""
 

@@ -47,6 +47,8 @@ CLASSES = {
     BETWEEN_RUNS: "near what another run returns, within a bound that is declared, not derived",
 }
 
+_A_RESULT = {EXACT: "an exact result", BETWEEN_RUNS: "a result that is declared between runs"}
+
 # An expected bound that is wider than this part of its value's scale finds nothing.
 BLUNT = 1e-3
 
@@ -84,7 +86,7 @@ class Expected(
             raise ValueError(f"a declared bound of {self.within!r}")
         if self.numerics in {EXACT, BETWEEN_RUNS}:
             if self.likely or self.bound or self.may:
-                raise ValueError(f"a result that is {self.numerics}, with a bound")
+                raise ValueError(f"{_A_RESULT[self.numerics]} with a bound")
             return
         if self.numerics in OF_TOLERANCE:
             if self.bound or self.may:

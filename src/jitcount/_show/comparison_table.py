@@ -41,6 +41,7 @@ _MOST_GROWTHS = 10
 _MOST_CHANGES = 10
 
 _LEGEND_OF_MISCOMPILES = "! wrong, by a known miscompile of that release"
+_LEGEND_OF_UNJUDGED = "? other numbers, where no tolerance exists: not judged"
 _LEGEND_OF_DTYPES = "int64 and the like: the first ledger's numbers, but of that dtype"
 
 
@@ -50,7 +51,16 @@ def comparison_tables(compared: Comparison) -> list[Part]:
         return _of_programs(compared)
     tone = Tone.DIFFERENT if compared.differences else Tone.STRONG
     parts: list[Part] = [Heading(_headline(compared), tone)]
-    parts += [Note(str(found), depth=1, tone=Tone.DIFFERENT) for found in compared.differences]
+    of_tests = {(each.case, each.ledger, str(each)) for each in compared.program_changes}
+    parts += [
+        Note(str(found), depth=1, tone=Tone.DIFFERENT)
+        for found in compared.differences
+        if (found.case, found.ledger, found.text) not in of_tests
+    ]
+    parts += _by_ledger(compared)
+    parts += [
+        Note(f"{row.case}: {remark}", depth=1) for row in compared.rows for remark in row.remarks
+    ]
     parts.append(_ledgers(compared))
     known = _known_miscompiles(compared)
     parts += known
@@ -64,6 +74,8 @@ def comparison_tables(compared: Comparison) -> list[Part]:
         legend.append(_LEGEND_OF_MISCOMPILES)
     if _has_other_dtypes(compared):
         legend.append(_LEGEND_OF_DTYPES)
+    if any(cell.state == states.UNJUDGED for row in compared.rows for cell in row.cells):
+        legend.append(_LEGEND_OF_UNJUDGED)
     return [*parts, _matrix(compared), *map(Note, legend)]
 
 
@@ -77,6 +89,16 @@ def _of_programs(compared: Comparison) -> list[Part]:
     parts: list[Part] = [
         Heading(f"{plural(len(compared.differences), 'difference')}; {made}", tone)
     ]
+    parts += _by_ledger(compared)
+    wheres = dict.fromkeys(compared.where.values())
+    if len(wheres) == 1:
+        return [*parts, Note(f"all on {next(iter(wheres))}", tone=Tone.FAINT)]
+    return [*parts, Table(words("ledger") + long_words("where"), list(compared.where.items()))]
+
+
+def _by_ledger(compared: Comparison) -> list[Part]:
+    """What changed between the programs of each ledger and the next, and what was not compared."""
+    parts: list[Part] = []
     several = len(compared.names) > _PAIR
     for before, after in itertools.pairwise(compared.names):
         of_it = [each for each in compared.program_changes if each.ledger == after]
@@ -86,11 +108,7 @@ def _of_programs(compared: Comparison) -> list[Part]:
     grown = [each for each in compared.program_changes if each.kind is ChangeKind.OPERATIONS]
     if not all(change.has_profile for change in grown):
         parts.append(Note("→ jitcount run --profile --ledger FILE keeps the line inside of it", 1))
-    parts += map(Note, compared.notes)
-    wheres = dict.fromkeys(compared.where.values())
-    if len(wheres) == 1:
-        return [*parts, Note(f"all on {next(iter(wheres))}", tone=Tone.FAINT)]
-    return [*parts, Table(words("ledger") + long_words("where"), list(compared.where.items()))]
+    return [*parts, *map(Note, compared.notes)]
 
 
 def changes_of(changed: Sequence[Change]) -> list[Part]:
@@ -231,6 +249,7 @@ _MARKS = {
     states.WRONG: "✗",
     states.UNSUPPORTED: "–",
     states.KNOWN_WRONG: "!",
+    states.UNJUDGED: "?",
 }
 
 

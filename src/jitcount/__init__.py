@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from jitcount._record.guard import RecompileError, freeze, max_compiles
     from jitcount._record.log import CompileLog
     from jitcount._record.record import record
+    from jitcount._suite.own_cases import case
     from jitcount._targets.result import OnTarget
     from jitcount._tolerance.assertions import assert_close, assert_same
     from jitcount._tolerance.tolerance import Tolerance, tolerance
@@ -57,6 +58,7 @@ __all__ = [
     "assert_close",
     "assert_same",
     "cache_independent_count",
+    "case",
     "compare",
     "freeze",
     "load",
@@ -88,6 +90,7 @@ _HOMES = {
     "assert_close": "_tolerance.assertions",
     "assert_same": "_tolerance.assertions",
     "cache_independent_count": "_problem",
+    "case": "_suite.own_cases",
     "compare": "_ledger.compare",
     "freeze": "_record.guard",
     "load": "_ledger.ledger",

@@ -1,4 +1,4 @@
-"""``jitcount suite``: the suite's cases on the backend at hand, and a ledger to take home."""
+"""``jitcount suite``: cases on the backend at hand, the suite's or the user's, and a ledger."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ from jitcount._cli.streams import UsageError, remark, show
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Sequence
 
     from jitcount._ledger.ledger import Ledger
+    from jitcount._suite.case import Case
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +30,11 @@ class Options:
     as_if: str
     processes: int
     cases: list[str]
+    """Patterns; the first may be a file with the user's cases."""
+
     releases: list[str]
+    module: str = ""
+    """The module with the user's cases."""
 
     def words(self) -> list[str]:
         """The same options on the command line of each of several processes."""
@@ -36,11 +42,16 @@ class Options:
         bench = ["--bench"] if self.bench else []
         targets = [word for target in self.targets for word in ("--target", target)]
         as_if = ["--as-if", self.as_if] if self.as_if else []
-        return [*ledger, *bench, *targets, *as_if, "--", *self.cases]
+        module = ["-m", self.module] if self.module else []
+        return [*ledger, *bench, *targets, *as_if, *module, "--", *self.cases]
 
 
 def declare(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``jitcount suite``."""
+    parser.usage = (
+        "jitcount suite [--ledger FILE] [--bench] [--target T]... [--as-if T] [--processes N] "
+        "[--jax RELEASE]... [FILE | -m MODULE] [CASE]..."
+    )
     parser.add_argument("--ledger", type=Path, metavar="FILE", help="keep what it found")
     parser.add_argument("--bench", action="store_true", help="time cached calls too")
     add_targets(
@@ -53,14 +64,20 @@ def declare(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     add_releases(parser)
     parser.add_argument(
-        "cases", nargs="*", metavar="CASE", help="ids, also as patterns (sum-*); all by default"
-    )
+        "-m", dest="module", default="", metavar="MODULE",
+        help="run the cases of your own in this module, as python -m finds it",
+    )  # fmt: skip
+    parser.add_argument(
+        "cases", nargs="*", metavar="CASE",
+        help="ids, also as patterns (sum-*); all by default; first a FILE with cases of your own",
+    )  # fmt: skip
     end_help(
         parser,
         "jitcount suite --ledger here.json",
         "jitcount suite 'sum-*' softmax",
         "jitcount suite --as-if tpu:v5e --ledger as-if-tpu.json",
         "jitcount suite --jax 0.9.2 --jax 0.12.0.1",
+        "jitcount suite cases.py 'loss-*' --ledger here.json",
         codes="0 all cases hold, 1 one does not, or --jax shows a difference, 2 bad usage",
     )
 
@@ -86,13 +103,10 @@ def main(options: Options) -> int:
     from jitcount._suite.processes import join_the_others, run_in_processes
     from jitcount._suite.running import chosen, run_suite
     from jitcount._targets.host import prefer_cpu
-    from jitcount._text import did_you_mean
 
-    for pattern in options.cases:
-        if not chosen([pattern]):
-            nearest = did_you_mean(pattern, (case.id for case in chosen([])))
-            raise UsageError("; ".join(filter(None, [f"no case is called {pattern}", nearest])))
-    cases = chosen(options.cases)
+    file, patterns = _file_and_patterns(options)
+    is_own = bool(options.module or file)
+    cases = [] if is_own else _chosen(patterns, chosen([]))
     try:
         if options.ledger:
             require_replaceable(options.ledger, ledger.KIND)
@@ -107,6 +121,8 @@ def main(options: Options) -> int:
         if options.processes > 1:
             return run_in_processes(options.processes, options.words())
         is_first = join_the_others()
+        if is_own:
+            cases = _chosen(patterns, _own_cases(options.module, file))
         where = msgspec.structs.replace(environment(), as_if=options.as_if)
     except (LedgerError, ValueError, ImportError, RuntimeError) as error:
         # ValueError, ImportError: a target; RuntimeError: a backend that does not start
@@ -122,6 +138,40 @@ def main(options: Options) -> int:
             after=lambda case, _: step(case.id),
         )
     return _finish(options.ledger if is_first else None, found, time.perf_counter() - begin)
+
+
+def _file_and_patterns(options: Options) -> tuple[Path | None, list[str]]:
+    """The file with the user's cases, if one is named, and the patterns that choose cases.
+
+    What a case of the suite is called stays that, whatever files there are.
+    """
+    from jitcount._suite.cases import CASES
+
+    first, *rest = options.cases or [""]
+    is_file = first.endswith(".py") or (first and Path(first).exists())
+    if options.module or not is_file or any(case.id == first for case in CASES):
+        return None, options.cases
+    return Path(first), rest
+
+
+def _own_cases(module: str, file: Path | None) -> list[Case]:
+    from jitcount._suite.own_cases import cases_in_file, cases_in_module
+    from jitcount._suite.returned import suite_case
+
+    found = cases_in_file(file) if file is not None else cases_in_module(module)
+    return list(map(suite_case, found))
+
+
+def _chosen(patterns: Sequence[str], cases: Sequence[Case]) -> list[Case]:
+    """The cases that match one of the patterns, each of which must match one."""
+    from jitcount._suite.running import chosen
+    from jitcount._text import did_you_mean
+
+    for pattern in patterns:
+        if not chosen([pattern], cases):
+            nearest = did_you_mean(pattern, (case.id for case in cases))
+            raise UsageError("; ".join(filter(None, [f"no case is called {pattern}", nearest])))
+    return chosen(patterns, cases)
 
 
 def _finish(path: Path | None, found: Ledger, seconds: float) -> int:

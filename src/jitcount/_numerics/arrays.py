@@ -11,7 +11,7 @@ import numpy as np
 # The dtypes that JAX computes with; ml_dtypes, which JAX needs too, has those that NumPy lacks.
 _WHOLE = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 _OTHERS = ("float16", "bfloat16", "float32", "float64", "complex64", "complex128")
-_DTYPES = {name: np.dtype(getattr(ml_dtypes, name, name)) for name in (*_WHOLE, *_OTHERS)}
+DTYPES = {name: np.dtype(getattr(ml_dtypes, name, name)) for name in (*_WHOLE, *_OTHERS)}
 
 
 class Array(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -29,11 +29,11 @@ class Array(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     data: str
 
     def __post_init__(self) -> None:
-        if self.dtype not in _DTYPES:
+        if self.dtype not in DTYPES:
             raise ValueError(f"an array of unknown dtype {self.dtype!r}")
         if any(length < 0 for length in self.shape):
             raise ValueError(f"an array of shape {self.shape}")
-        wanted = 2 * _DTYPES[self.dtype].itemsize * math.prod(self.shape)
+        wanted = 2 * DTYPES[self.dtype].itemsize * math.prod(self.shape)
         if len(self.data) != wanted:
             raise ValueError(
                 f"{self.dtype}{list(self.shape)} takes {wanted} digits; it has {len(self.data)}"
@@ -52,8 +52,8 @@ def encode(values: np.ndarray) -> Array:
 
 def decode(array: Array) -> np.ndarray:
     """Return the NumPy array that a file holds."""
-    flat = np.frombuffer(bytes.fromhex(array.data), _DTYPES[array.dtype].newbyteorder("<"))
-    return flat.astype(_DTYPES[array.dtype]).reshape(array.shape)
+    flat = np.frombuffer(bytes.fromhex(array.data), DTYPES[array.dtype].newbyteorder("<"))
+    return flat.astype(DTYPES[array.dtype]).reshape(array.shape)
 
 
 def parts(values: np.ndarray) -> np.ndarray:

@@ -8,8 +8,9 @@ that nothing can be derived for, a bound is declared on the distance between two
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import ml_dtypes
 import msgspec
 import numpy as np
 
@@ -18,6 +19,8 @@ from jitcount._numerics.error_bounds import smallest_normal
 
 if TYPE_CHECKING:
     from jitcount._numerics.rounding import Rounded
+
+_finfo: Any = ml_dtypes.finfo
 
 EXACT = "exact"
 REDUCTION = "reduction"
@@ -180,21 +183,27 @@ def derived(dtype: str, reference: np.ndarray, width: np.ndarray, why_none: str 
     )
 
 
-def between_runs(values: np.ndarray, within: float, why: str) -> Expected:
+DEFAULT_WITHIN = 1e-5
+"""The share of the largest magnitude by which two runs may differ, where none is declared."""
+
+
+def between_runs(values: np.ndarray, within: float | None, why: str) -> Expected:
     """The expectation of a result that only another run's can be held against.
 
     Args:
         values: what this run returned.
         within: how far apart both may be, as a share of the largest magnitude in them; of integers
-            and booleans nothing.
+            and booleans nothing. If None, 1e-5, or one step of a dtype that has fewer digits.
         why: why no tolerance could be derived.
     """
     is_whole = values.dtype.kind in "biu"
+    if within is None and not is_whole:
+        within = max(DEFAULT_WITHIN, float(_finfo(values.dtype).eps))
     return Expected(
         numerics=BETWEEN_RUNS,
         dtype=values.dtype.name,
         reference=encode(values),
-        within=0.0 if is_whole else within,
+        within=0.0 if is_whole or within is None else within,
         why=why,
     )
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jitcount._ledger.budget import counts_text
-from jitcount._ledger.findings import share_of_bound, verdicts
+from jitcount._ledger.findings import remarks, share_of_bound, verdicts
 from jitcount._miscompiles.known import warning
+from jitcount._numerics.expected import BETWEEN_RUNS
 from jitcount._numerics.judging import POSSIBLE
 from jitcount._show.parts import (
     Cell,
@@ -46,7 +47,7 @@ def suite_table(ledger: Ledger, wrong: Mapping[str, Sequence[str]], took: float)
                 *(Seconds(entry.figures.get("cached_s", 0.0)) for _ in cached),
                 *(Seconds(_seconds_on(entry, target)) for target in targets),
                 ", ".join(dict.fromkeys(result.expected.numerics for result in entry.results)),
-                "–" if entry.known_wrong else Share(share_of_bound(entry)),
+                _bound_used(entry),
                 counts_text(entry.counts()),
             )
         )
@@ -56,10 +57,22 @@ def suite_table(ledger: Ledger, wrong: Mapping[str, Sequence[str]], took: float)
     return [
         Table(columns, rows),
         *(Note(line, depth=1, tone=Tone.DIFFERENT) for line in lines),
+        *(
+            Note(f"{case}: {remark}", depth=1)
+            for case, entry in ledger.cases.items()
+            for remark in remarks(entry)
+        ),
         *_unsupported(ledger),
         *_emulated(ledger),
         Note(f"{_closing(ledger, wrong)}, in {seconds(took)}", tone=Tone.STRONG),
     ]
+
+
+def _bound_used(entry: CaseEntry) -> Cell:
+    """How much of its bounds a case uses; nothing, where only another run's result is one."""
+    share = share_of_bound(entry)
+    is_declared = any(r.expected.numerics == BETWEEN_RUNS for r in entry.results)
+    return "–" if entry.known_wrong or (share is None and is_declared) else Share(share)
 
 
 def warnings(ledger: Ledger, known: Sequence[Miscompile]) -> list[Part]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,14 +14,15 @@ import numpy as np
 from jitcount._ledger.findings import which_result
 from jitcount._ledger.ledger import CaseEntry, Result
 from jitcount._numerics.arrays import encode
-from jitcount._numerics.expected import exactly
+from jitcount._numerics.expected import between_runs, exactly
 from jitcount._numerics.judging import judge
 from jitcount._record.record import record
 from jitcount._registry import registry
 from jitcount._text import one_line
+from jitcount._tolerance.tolerance import NotTraceableError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from jitcount._numerics.expected import Expected
 
@@ -42,18 +44,27 @@ class Case:
 
     id: str
     claim: str
-    program: Callable[[], Sequence[jax.Array]]
+    program: Callable[[], Sequence[jax.Array] | Mapping[str, np.ndarray]]
+    """Returns arrays; those of a user's function by their places in its result."""
+
     expected: Callable[[], Sequence[Expected]]
     """What each array that the program returns must be; computed only when it is needed."""
 
-    compiles: Mapping[str, int]
-    """How often each function, or eager operation, is compiled from empty caches."""
+    compiles: Mapping[str, int] | None
+    """How often each function, or eager operation, is compiled from empty caches; None: as often as
+    in other ledgers."""
 
     unsupported: Callable[[], str] = _anywhere
     """Why the current backend cannot run the case; empty if it can."""
 
     names: Sequence[str] = ()
     """What each array is, in words, where a number would not tell; empty if there are few."""
+
+    is_own: bool = False
+    """Whether it is a user's: no known miscompile is meant by its id."""
+
+    within: float | None = None
+    """What is declared of a user's function of which nothing can be derived."""
 
 
 def exactly_these(*values: float) -> Callable[[], Sequence[Expected]]:
@@ -75,23 +86,42 @@ def run_case(
     jax.clear_caches()
     with registry.own_history(), record(targets) as log:
         try:
-            values = [_on_host(value) for value in case.program()]
+            names, values = _arrays(case)
         except Exception as error:  # noqa: BLE001 (a backend that fails one case runs the others)
             return CaseEntry(compiles=tuple(log.compiles), error=one_line(error))
-    expected = case.expected()
-    names = case.names or [""] * len(values)
+    try:
+        expected = case.expected()
+    except NotTraceableError as error:  # what looks at values may do more: it is called once
+        expected = [between_runs(value, case.within, one_line(str(error))) for value in values]
+        calls = 1
+    except Exception as error:
+        if not case.is_own:
+            raise
+        why = f"{one_line(error)}, when what it must return was derived"
+        return CaseEntry(compiles=tuple(log.compiles), error=why)
     results = tuple(
         Result(encode(value), each, name)
         for value, each, name in zip(values, expected, names, strict=True)
     )
+    is_counted = case.compiles is not None and not jax.config.values["jax_disable_jit"]
+    unsteady = _unsteady(case, results, calls)
     return CaseEntry(
         compiles=tuple(log.compiles),
-        expected_compiles=None if jax.config.values["jax_disable_jit"] else dict(case.compiles),
+        expected_compiles=dict(case.compiles or {}) if is_counted else None,
         results=results,
-        unsteady=_unsteady(case, results, calls),
+        unsteady=unsteady,
         targets=tuple(targets),
-        figures={"cached_s": _cached_seconds(case)} if timed else {},
+        figures={"cached_s": _cached_seconds(case)} if timed and not unsteady else {},
     )
+
+
+def _arrays(case: Case) -> tuple[Sequence[str], list[np.ndarray]]:
+    """The names and the values of what a case's program returns."""
+    returned = case.program()
+    if isinstance(returned, Mapping):
+        return list(returned), list(returned.values())
+    values = [_on_host(value) for value in returned]
+    return case.names or [""] * len(values), values
 
 
 def _on_host(value: jax.Array) -> np.ndarray:
@@ -110,7 +140,7 @@ def _unsteady(case: Case, results: Sequence[Result], calls: int) -> str:
     end = time.perf_counter() + _CALLING_S
     for call in range(2, calls + 1):
         try:
-            again = [encode(_on_host(value)) for value in case.program()]
+            again = [encode(value) for value in _arrays(case)[1]]
         except Exception as error:  # noqa: BLE001 (as at the first call)
             return f"call {call} raised {one_line(error)}"
         for number, (value, first) in enumerate(zip(again, results, strict=True)):

@@ -1,0 +1,111 @@
+"""What a user's function returns, as arrays with names, and what each of them must be."""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING, Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jitcount._emulate.as_if import as_on_the_cpu
+from jitcount._numerics.arrays import DTYPES
+from jitcount._numerics.expected import derived
+from jitcount._observe.muting import muted
+from jitcount._suite.case import Case
+from jitcount._tolerance.tolerance import tolerance
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from jitcount._numerics.expected import Expected
+    from jitcount._suite.own_cases import OwnCase
+
+
+def named_arrays(result: object) -> dict[str, np.ndarray]:
+    """The arrays of a result by their places in it, as NumPy has them.
+
+    Of PRNG keys it is their data. What is no array of JAX's is taken as JAX would take it.
+
+    >>> named_arrays({"a": (1.5, None), "b": np.arange(3)})
+    {"['a'][0]": array(1.5, dtype=float32), "['b']": array([0, 1, 2])}
+
+    Raises:
+        TypeError: something in it is no array, or one that no ledger holds.
+    """
+    leaves, _ = jax.tree_util.tree_flatten_with_path(result)
+    return {(name := jax.tree_util.keystr(path)): _array(name, leaf) for path, leaf in leaves}
+
+
+def _array(name: str, leaf: Any) -> np.ndarray:
+    which = f"its result {name}" if name else "its result"
+    if isinstance(leaf, jax.Array):
+        if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+            with muted():  # that is an operation
+                leaf = jax.random.key_data(leaf)
+        found = np.asarray(leaf)
+    elif isinstance(leaf, bool | int | float | complex | np.ndarray | np.generic):
+        found = np.asarray(leaf)
+        if found.dtype.kind in "fc":
+            found = found.astype(jax.dtypes.canonicalize_dtype(found.dtype))
+    else:
+        raise TypeError(f"{which} is a {type(leaf).__name__}, and no array")
+    if found.dtype.name not in DTYPES:
+        raise TypeError(f"{which} has the dtype {found.dtype.name}, which no ledger holds")
+    return found
+
+
+def expected_results(
+    function: Callable[..., object],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    products: str,
+) -> list[Expected]:
+    """What each array that a function returns must be: derived here, whatever computes the result.
+
+    Raises:
+        NotTraceableError: nothing can be derived.
+    """
+    with muted(), as_on_the_cpu():
+        found = tolerance(function, *args, products=products, **kwargs)
+    return [derived(e.dtype, e.reference, e.width, e.why_none) for e in found.results]
+
+
+def require_not_donated(args: object) -> None:
+    """Refuse arguments that a call has used up: nothing could be derived from them any more.
+
+    Raises:
+        ValueError: one of them is gone.
+    """
+    for path, leaf in jax.tree_util.tree_flatten_with_path(args)[0]:
+        if isinstance(leaf, jax.Array) and leaf.is_deleted():
+            which = f"argument {jax.tree_util.keystr(path)}"
+            remedy = "give a NumPy array, of which each call makes one of its own"
+            raise ValueError(f"its {which} was donated, and is gone after one call: {remedy}")
+
+
+def suite_case(own: OwnCase) -> Case:
+    """A user's case as the suite runs it."""
+
+    def program() -> Mapping[str, np.ndarray]:
+        arrays = named_arrays(own.call())
+        require_not_donated((own.args, own.kwargs))
+        if not arrays and own.compiles is None:
+            remedy = "return what must be the same, or say what it compiles"
+            raise ValueError(f"it returns no array, and so nothing would be tested: {remedy}")
+        return arrays
+
+    def expected() -> list[Expected]:
+        return expected_results(own.function, own.args, own.kwargs, own.products)
+
+    doc = inspect.getdoc(own.function) or ""
+    return Case(
+        id=own.name,
+        claim=doc.partition("\n")[0] or own.name,
+        program=program,
+        expected=expected,
+        compiles=own.compiles,
+        is_own=True,
+        within=own.within,
+    )

@@ -22,6 +22,9 @@ MARKERS = {
 }
 
 
+SAME = pytest.StashKey[Any]()
+"""The fixture `same` of a test that has asked for it."""
+
 _SHOWN = 10
 """How many fixes, tests and fixtures ``--compiles`` shows without a number."""
 
@@ -83,6 +86,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--compile-redact", action="store_true", dest="jitcount_redact",
         help="leave out what static arguments were, in the ledger and in all that is shown",
     )  # fmt: skip
+    group.addoption(
+        "--same-update", action="store_true", dest="jitcount_same_update",
+        help="put what the fixture same was given, in tests that ran and passed, into the file of "
+        "references, and take out tests that are no longer there",
+    )  # fmt: skip
+    parser.addini(
+        "same_file", "the file of the references of the fixture same", default="same.json"
+    )
     parser.addini("compile_redact", "as --compile-redact", "bool", default=False)
     parser.addini("compile_budget", "the budget's file, as --compile-budget", default="")
     parser.addini("compile_budget_eager", "whether eager ones are in it", "bool", default=False)
@@ -137,6 +148,13 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(Github(config), "jitcount-github")
     if config.getoption("jitcount_show") or config.getoption("jitcount_ledger"):
         _count_outside_calls(config)  # if a conftest file has loaded this plugin
+    _register_run(config)
+    if config.getoption("jitcount_same_update"):
+        _same_run(config)
+
+
+def _register_run(config: pytest.Config) -> None:
+    """Register what counts all tests, if an option or an ini value asks for it."""
     options = ("show", "ledger", "budget", "update", "review", "targets", "fail_on_refusal")
     wanted = any(config.getoption(f"jitcount_{name}") for name in options)
     wanted = wanted or bool(config.getini("compile_budget"))
@@ -148,6 +166,17 @@ def pytest_configure(config: pytest.Config) -> None:
         from jitcount._pytest.miscompiles import Miscompiles  # noqa: PLC0415
 
         config.pluginmanager.register(Miscompiles(config), "jitcount-miscompiles")
+
+
+def _same_run(config: pytest.Config) -> Any:
+    """The references that the fixture `same` holds results to, or that the run updates."""
+    from jitcount._pytest.same_run import NAME, SameRun  # noqa: PLC0415
+
+    found = config.pluginmanager.get_plugin(NAME)
+    if found is None:
+        found = SameRun(config)
+        config.pluginmanager.register(found, NAME)
+    return found
 
 
 def _count_outside_calls(config: pytest.Config) -> None:
@@ -210,6 +239,19 @@ def compiles(request: pytest.FixtureRequest) -> Any:
     return counting.log_of(request.node)
 
 
+@pytest.fixture
+def same(request: pytest.FixtureRequest) -> Any:
+    """Judge and keep a result: ``same(f, *args)`` or ``same(value)``, which return it.
+
+    A function's result must be within the tolerance that `jitcount.tolerance` derives, and both
+    within that of the reference that the project has committed, if it has.
+    """
+    from jitcount._pytest.same import Same  # noqa: PLC0415
+
+    found = request.node.stash[SAME] = Same(request.node.nodeid, _same_run(request.config))
+    return found
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Begin to count before the fixtures, one of which is the log: a rerun is counted anew."""
@@ -258,8 +300,29 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Show with a failed test that holds a count what it compiled."""
     report = yield
+    if call.when == "call" and SAME in item.stash:
+        from jitcount._pytest.same import attach  # noqa: PLC0415
+
+        attach(item.stash[SAME], report)
     if call.when == "call" and report.failed and _holds_count(item):
         from jitcount._pytest import checks  # noqa: PLC0415
 
         checks.report_failure(item, report)
     return report
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """Say what the fixture `same` did not judge, or by a declared bound only."""
+    reports = [
+        report
+        for of_kind in terminalreporter.stats.values()
+        for report in of_kind
+        if getattr(report, "jitcount_same", "")
+    ]
+    if reports:
+        from jitcount._pytest.same import summary  # noqa: PLC0415
+
+        if lines := summary(config, reports):
+            terminalreporter.section("same")
+            for line in lines:
+                terminalreporter.write_line(line)

@@ -334,7 +334,7 @@ def test_what_cannot_be_derived_is_held_to_what_is_declared_and_says_so(ledger: 
     assert compared.rows[0].share == pytest.approx(0.5, rel=1e-3)
     assert compared.rows[0].remarks == [
         (
-            "within 0.001 of the largest magnitude between ledgers, as declared, not derived: "
+            "within 0.001 of the largest magnitude between runs, as declared, not derived: "
             "float() of it at f.py:3"
         )
     ]

@@ -30,7 +30,7 @@ def test_the_counts_are_those_of_jaxs_own_compile_log(
         for message in (record.getMessage() for record in caplog.records)
         if message.startswith("Finished XLA compilation of jit(")
     )
-    assert compiled == dict(case.compiles)
+    assert compiled == case.compiles
 
 
 def test_ids_are_unique() -> None:

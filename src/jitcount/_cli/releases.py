@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from jitcount._releases.runs import Ended
     from jitcount._show.parts import Part
 
+_BAD_USAGE = 2
+
 # How a run is told that it is one of several.
 _HERE, _ELSEWHERE = "here", "elsewhere"
 
@@ -71,7 +73,7 @@ def suite_in_releases(options: suite.Options) -> int:
     """Run the suite's cases here and under each release, and compare on stdout.
 
     Returns:
-        1 for a difference, or for a case that does not hold.
+        1 for a difference, or for a case that does not hold; 2 for cases that cannot be had.
     """
     from jitcount._ledger.compare import compare_ledgers
     from jitcount._show.comparison_table import comparison_tables
@@ -83,6 +85,8 @@ def suite_in_releases(options: suite.Options) -> int:
 
     with _together(options.releases, options.ledger) as both:
         here = both.here(words)
+        if here.ended.code == _BAD_USAGE and here.ledger is None:
+            return _BAD_USAGE  # it has said why
         if here.ledger is None:
             raise UsageError(f"the suite here {here.ended} and left no ledger to compare")
         elsewhere = both.elsewhere(words)

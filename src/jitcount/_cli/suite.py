@@ -100,6 +100,7 @@ def main(options: Options) -> int:
     from jitcount._show.parts import Note
     from jitcount._show.progress import progress
     from jitcount._show.terminal import render
+    from jitcount._suite.own_cases import require_file
     from jitcount._suite.processes import join_the_others, run_in_processes
     from jitcount._suite.running import chosen, run_suite
     from jitcount._targets.host import prefer_cpu
@@ -114,6 +115,8 @@ def main(options: Options) -> int:
         as_if_or_null(options.as_if)
         if options.targets or options.as_if:
             prefer_cpu()
+        if file is not None:
+            require_file(file)
         if options.releases:
             from jitcount._cli.releases import suite_in_releases
 

@@ -23,7 +23,7 @@ from jitcount._ledger.files import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from jitcount._explain.compile import Compile
@@ -152,9 +152,7 @@ class Change(msgspec.Struct, frozen=True):
     def __str__(self) -> str:
         """How many tests come, go and change."""
         changed = [(self.before.get(test, {}), self.after.get(test, {})) for test in self._tests()]
-        added = sum(not before for before, _ in changed)
-        dropped = sum(not after for _, after in changed)
-        return f"+{added} −{dropped} ~{len(changed) - added - dropped}"
+        return how_many_changed(changed)
 
     def lines(self) -> list[str]:
         """Each test whose counts or operations change, with what they were and what they are."""
@@ -179,6 +177,13 @@ class Change(msgspec.Struct, frozen=True):
             if self.before.get(test, {}) != self.after.get(test, {})
             or _of(self.sizes_before, test) != _of(self.sizes_after, test)
         ]
+
+
+def how_many_changed(changed: Sequence[tuple[object, object]]) -> str:
+    """How many of what changed was added, dropped and changed, by what it was and is."""
+    added = sum(not before for before, _ in changed)
+    dropped = sum(not after for _, after in changed)
+    return f"+{added} −{dropped} ~{len(changed) - added - dropped}"
 
 
 def _of(sizes: Sizes | None, test: str) -> Counts:

@@ -118,6 +118,6 @@ def remarks(entry: CaseEntry) -> list[str]:
         shown = " or ".join(
             f"within {share:g} of the largest magnitude" for share in bounds if share
         )
-        what = f"{shown or 'equal to the bit'} between ledgers"
+        what = f"{shown or 'equal to the bit'} between runs"
         lines.append(f"{what}, as declared, not derived{f': {why}' if why else ''}")
     return lines

@@ -23,6 +23,10 @@ POSSIBLE = "proven"
 WRONG = "wrong"
 
 
+# Up to here three digits would not show that a bound is exceeded.
+_JUST_BEYOND = 1.005
+
+
 @dataclass(frozen=True, slots=True)
 class Worst:
     """The element that uses the largest share of its bound."""
@@ -60,7 +64,8 @@ class Worst:
         if math.isinf(self.share):
             return f"{off}; not comparable with {self.bound_is or 'the bound'} {self.bound:.3g}"
         if self.bound_is:
-            return f"{off}; {self.share:.3g} times {self.bound_is} {self.bound:.3g}"
+            digits = 3 if self.share > _JUST_BEYOND else 7
+            return f"{off}; {self.share:.{digits}g} times {self.bound_is} {self.bound:.3g}"
         return f"{off}; {self.share:.3g} of the bound {self.bound:.3g}"
 
 

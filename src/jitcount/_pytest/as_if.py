@@ -15,6 +15,7 @@ from jitcount._show.terminal import render
 from jitcount._targets.host import prefer_cpu
 from jitcount._targets.installed import require_installed
 from jitcount._targets.names import parse
+from jitcount_pytest import SAME
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
@@ -185,8 +186,13 @@ def _fails_only_there(report: Any, title: str) -> bool:
 def _called_again(item: pytest.Item) -> str:
     """Call a test once more, with the fixtures that it has; returns what it raised, in a line."""
     silent = io.StringIO()
+    same = item.stash.get(SAME, None)
     try:
-        with contextlib.redirect_stdout(silent), contextlib.redirect_stderr(silent):
+        with (
+            contextlib.redirect_stdout(silent),
+            contextlib.redirect_stderr(silent),
+            same.called_again() if same is not None else contextlib.nullcontext(),
+        ):
             item.runtest()
     except KeyboardInterrupt:  # Ctrl-C ends the run; `sys.exit` in a test only fails that
         raise

@@ -264,8 +264,7 @@ class BudgetUpdate:
         self._is_written = is_written
         self._change: Change | None = None
         self._not_passed = 0
-        self._collected = CollectedTests(config)
-        config.pluginmanager.register(self._collected, "jitcount-collected")
+        self._collected = collected_tests(config)
 
     def finish(self, counts: dict[str, Counts], sizes: Sizes | None, *, not_passed: int) -> None:
         """Put the counts of tests that passed into the budget, and their operations, if any."""
@@ -286,6 +285,16 @@ class BudgetUpdate:
         lines += filter(None, [self._change.note])
         verb = "wrote" if self._is_written else "would change"
         return [*lines, f"{verb} {self._path}: {self._change}"]
+
+
+def collected_tests(config: pytest.Config) -> CollectedTests:
+    """The tests that a run finds: one for all files that it updates."""
+    found = config.pluginmanager.get_plugin("jitcount-collected")
+    if found is None:
+        found = CollectedTests(config)
+        config.pluginmanager.register(found, "jitcount-collected")
+    assert isinstance(found, CollectedTests)  # noqa: S101
+    return found
 
 
 class CollectedTests:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterable
     from pathlib import Path
 
+    from jitcount._ledger.ledger import Result
     from jitcount._pytest.outside_calls import OutsideCalls
     from jitcount._show.parts import Part
 
@@ -69,6 +70,8 @@ class Run:
         # That of the one above pytest-xdist's workers, or the only one.
         self._process = 0 if self._is_worker else getpid()
         self._found: dict[str, tuple[Compile, ...]] = {}
+        self._same: dict[str, str] = {}
+        """By test, what its calls of `same` found; read when the ledger is written."""
         self._passed: dict[str, bool] = {}
         """By test, whether all of its phases passed; for one that is run again, the last time."""
         self._where: Environment | None = None
@@ -154,6 +157,8 @@ class Run:
         self._passed[report.nodeid] = so_far and report.passed
         if self._is_worker:
             return
+        if report.when == "call":
+            self._same[report.nodeid] = getattr(report, "jitcount_same", "")
         self._take_environment(getattr(report, "jitcount_environment", ""))
         if getattr(report, "jitcount_begins", False):
             self._begin_test(report.nodeid)
@@ -214,11 +219,22 @@ class Run:
         where = self._where or environment_so_far()
         outside = {} if self._outside is None else self._outside.compiles
         every = {**self._found, **outside}
-        cases = {entry: CaseEntry(compiles=found) for entry, found in every.items()}
+        cases = {
+            entry: CaseEntry(compiles=found, results=self._results_of(entry), shares_caches=True)
+            for entry, found in every.items()
+        }
         began, ended = (0.0, 0.0) if self._outside is None else self._outside.span
         ledger = Ledger(environment=where, started_at=began, ended_at=ended, cases=cases)
         if write_ledger(path, ledger):
             self._made = made_folder(path)
+
+    def _results_of(self, test: str) -> tuple[Result, ...]:
+        sent = self._same.get(test, "")
+        if not sent:
+            return ()
+        from jitcount._pytest.same import results_in  # noqa: PLC0415 (it needs JAX)
+
+        return results_in(sent)
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """Show what to fix, what compiles most, and what a budget no longer needs."""

@@ -161,7 +161,7 @@ def _own_case(  # noqa: PLR0913, PLR0917 (as `case`)
         raise CaseError(f"the case at {place} must be a function; it is {_shown(f)}")
     if not isinstance(name, str):
         raise CaseError(f"the name of the case at {place} must be a text; it is {_shown(name)}")
-    name = name or _name_of(f)
+    name = name or name_of(f)
     which = f"the case {name} at {place}"
     if not isinstance(args, list | tuple):
         like = f"jitcount.case({name}, (x,))"
@@ -174,7 +174,7 @@ def _own_case(  # noqa: PLR0913, PLR0917 (as `case`)
             f"compiles of {which} must be a mapping of functions to counts, as in {like}; "
             f"it is {_shown(compiles)}"
         )
-    if within is not None and not _is_share(within):
+    if within is not None and not is_share(within):
         raise CaseError(
             f"within of {which} must be 0 or a positive number, as in within=1e-5; "
             f"it is {_shown(within)}"
@@ -209,7 +209,7 @@ def _require_arguments(
         raise CaseError(f"{which} cannot be called: {one_line(str(error))}; {remedy}") from None
 
 
-def _name_of(f: object) -> str:
+def name_of(f: object) -> str:
     """The name of a function, of what a partial calls, or of an object's class."""
     while not hasattr(f, "__name__") and hasattr(f, "func"):
         f = f.func
@@ -227,7 +227,8 @@ def _is_counts(value: Any) -> bool:
     )
 
 
-def _is_share(value: object) -> bool:
+def is_share(value: object) -> bool:
+    """Whether a bound can be declared so: 0, or a number above it."""
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < math.inf
 
 
@@ -252,11 +253,7 @@ def cases_in_file(path: Path) -> list[OwnCase]:
     Raises:
         CaseError: there is no such file, it fails, or its cases make no sense.
     """
-    if path.is_dir():
-        remedy = "name the file with the cases, or give -m and the name of a module"
-        raise CaseError(f"{path} is a folder: {remedy}")
-    if not path.is_file():
-        raise CaseError(f"there is no file {path}")
+    require_file(path)
     file = str(path.absolute())
     # Modules beside it may import it: by its own name it is run once.
     name = path.stem if path.stem not in sys.modules else f"jitcount_cases_{path.stem}"
@@ -275,6 +272,16 @@ def cases_in_file(path: Path) -> list[OwnCase]:
         return name
 
     return _cases(str(path), os.path.dirname(os.path.realpath(file)), load)  # noqa: PTH120
+
+
+def require_file(path: Path) -> None:
+    """Raise `CaseError` if there is no such file; nothing is run."""
+    shown = escape_control_chars(str(path))
+    if path.is_dir():
+        remedy = "name the file with the cases, or give -m and the name of a module"
+        raise CaseError(f"{shown} is a folder: {remedy}")
+    if not path.is_file():
+        raise CaseError(f"there is no file {shown}")
 
 
 def cases_in_module(name: str) -> list[OwnCase]:

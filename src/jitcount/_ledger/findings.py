@@ -92,6 +92,15 @@ def share_of_bound(entry: CaseEntry, judged: Sequence[Verdict] | None = None) ->
     return max(shares, default=None)
 
 
+def is_unjudged(entry: CaseEntry) -> bool:
+    """Whether none of its results is held to anything before another ledger is beside it."""
+    return bool(entry.results) and all(
+        result.expected.numerics == BETWEEN_RUNS
+        or 0 < result.expected.left_out() == math.prod(result.value.shape)
+        for result in entry.results
+    )
+
+
 def remarks(entry: CaseEntry) -> list[str]:
     """What of a user's function is not judged, or by a declared bound only, and why: a line each.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jitcount._ledger.budget import counts_text
-from jitcount._ledger.findings import remarks, share_of_bound, verdicts
+from jitcount._ledger.findings import is_unjudged, remarks, share_of_bound, verdicts
 from jitcount._miscompiles.known import warning
 from jitcount._numerics.expected import BETWEEN_RUNS
 from jitcount._numerics.judging import POSSIBLE
@@ -95,8 +95,10 @@ def _closing(ledger: Ledger, wrong: Mapping[str, Sequence[str]]) -> str:
     entries = ledger.cases
     left_out = sum(bool(entry.unsupported) for entry in entries.values())
     known = sum(bool(e.known_wrong) and case not in wrong for case, e in entries.items())
-    held = len(entries) - len(wrong) - left_out - known
+    unjudged = sum(is_unjudged(e) and case not in wrong for case, e in entries.items())
+    held = len(entries) - len(wrong) - left_out - known - unjudged
     also = f", {known} wrong as known of this JAX" if known else ""
+    also += f", {unjudged} not judged here" if unjudged else ""
     return f"{plural(held, 'case')} held, {len(wrong)} did not{also}, {left_out} unsupported"
 
 
@@ -118,6 +120,8 @@ def _standing(entry: CaseEntry, lines: Sequence[str]) -> Cell:
     if entry.unsupported:
         return "unsupported"
     if not lines:
+        if is_unjudged(entry):
+            return "not judged"
         return f"wrong, {entry.known_wrong}" if entry.known_wrong else "holds"
     failed = [verdict.grade for verdict in verdicts(entry) if not verdict.holds]
     is_possible = len(failed) == len(lines) and set(failed) == {POSSIBLE}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import importlib
 import importlib.machinery
 import importlib.util
@@ -57,9 +58,13 @@ class OwnCase:
     def call(self) -> object:
         """Call the function, from the line that declares the case: what compiles is said of it."""
         code = _CALL.__code__.replace(
-            co_filename=self.file, co_firstlineno=self.line, co_name="<module>"
+            co_filename=self.file,
+            co_firstlineno=self.line,
+            co_name="<module>",
+            co_qualname="<module>",
         )
-        result: object = FunctionType(code, {})(self.function, self.args, self.kwargs)
+        names = {"__name__": self.module, "__builtins__": builtins}
+        result: object = FunctionType(code, names)(self.function, self.args, self.kwargs)
         return result
 
 
@@ -269,7 +274,7 @@ def cases_in_file(path: Path) -> list[OwnCase]:
         except BaseException:
             del sys.modules[name]
             raise
-        return name
+        return _NONE_BEFORE
 
     return _cases(str(path), os.path.dirname(os.path.realpath(file)), load)  # noqa: PTH120
 
@@ -298,7 +303,17 @@ def cases_in_module(name: str) -> list[OwnCase]:
     return _cases(name, os.getcwd(), load)  # noqa: PTH109 (as python -m does)
 
 
+_NONE_BEFORE = ""
+
+
 def _cases(what: str, folder: str, load: Callable[[], str]) -> list[OwnCase]:
+    """The cases that are declared while something is loaded, or were when it was.
+
+    Args:
+        what: what is loaded, as the user names it.
+        folder: where its imports are looked for first.
+        load: loads it; returns the name of the module, if that may have been imported before.
+    """
     if not sys.flags.safe_path and folder not in sys.path:
         sys.path.insert(0, folder)
     before = len(_declared)
@@ -309,7 +324,7 @@ def _cases(what: str, folder: str, load: Callable[[], str]) -> list[OwnCase]:
     except (Exception, SystemExit) as error:
         why = escape_control_chars(one_line(error))
         raise CaseError(f"{what} cannot be imported: {why}{_place_in(error)}") from error
-    earlier = [each for each in _declared[:before] if _is_in(each, module)]
+    earlier = [each for each in _declared[:before] if module and _is_in(each, module)]
     found = [*earlier, *_declared[before:]]
     if not found:
         how = "put @jitcount.case above a function without arguments"

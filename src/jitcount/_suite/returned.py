@@ -90,7 +90,8 @@ def suite_case(own: OwnCase) -> Case:
 
     def program() -> Mapping[str, np.ndarray]:
         arrays = named_arrays(own.call())
-        require_not_donated((own.args, own.kwargs))
+        require_not_donated(own.args)
+        require_not_donated(own.kwargs)
         if not arrays and own.compiles is None:
             remedy = "return what must be the same, or say what it compiles"
             raise ValueError(f"it returns no array, and so nothing would be tested: {remedy}")

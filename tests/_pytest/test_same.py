@@ -207,7 +207,7 @@ def test_what_has_no_tolerance_is_said_and_what_is_beyond_one_fails(found: dict[
 def test_what_cannot_be_judged_is_a_sentence(found: dict[str, Any]) -> None:
     _, out, _ = found["unusable"]
     assert re.findall(r"^E +(.*)$", out, re.MULTILINE) == [
-        "TypeError: its result is a str, and no array",
+        "TypeError: its result is a str, and no array: return arrays alone",
         "ValueError: same has nothing to judge: value has no array",
         "ValueError: within must be 0 or a positive number, as 1e-5; it is -1",
         "ValueError: within must be 0 or a positive number, as 1e-5; it is 'x'",

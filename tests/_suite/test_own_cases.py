@@ -63,7 +63,7 @@ def test_all_forms_are_found_with_what_they_say() -> None:
         "plain", None, None, "cases.py:2",
     )  # fmt: skip
     assert (second.name, second.compiles, second.within) == ("counted", {"step": 1}, 1e-3)
-    assert (third.name, third.call(), str(third)) == ("step 3", 3, "step 3 at cases.py:7")
+    assert (third.name, third.call(third.args), str(third)) == ("step 3", 3, "step 3 at cases.py:7")
 
 
 def test_a_call_comes_from_the_line_that_declares_the_case() -> None:
@@ -73,7 +73,7 @@ def test_a_call_comes_from_the_line_that_declares_the_case() -> None:
         "jitcount.case(step, (np.ones(3, np.float32),))\n"
     )
     with jitcount.record() as log:
-        own.call()
+        own.call(own.args)
     assert [str(compiled.call_site) for compiled in log.compiles] == ["cases.py:5 in <module>"]
 
 

@@ -24,6 +24,7 @@ def derived_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def run(f: Any, *args: Any, **options: Any) -> CaseEntry:
+    """Run a function as a case, with these arguments."""
     jitcount.case(f, args, **options)
     return run_case(suite_case(own_cases._declared[-1]))
 
@@ -58,9 +59,9 @@ def test_every_leaf_has_a_name_and_the_dtype_that_jax_has() -> None:
 
 
 def test_what_is_no_array_or_in_no_ledger_is_a_sentence() -> None:
-    with pytest.raises(TypeError, match=r"^its result \['a'\] is a str, and no array$"):
+    with pytest.raises(TypeError, match=r"^its result \['a'\] is a str, and no array: return arrays alone$"):
         named_arrays({"a": "text"})
-    with pytest.raises(TypeError, match=r"^its result is a object, and no array$"):
+    with pytest.raises(TypeError, match=r"^its result is a object, and no array: return arrays alone$"):
         named_arrays(object())
     narrow = np.zeros(2, ml_dtypes.float8_e4m3fn)
     message = r"^its result has the dtype float8_e4m3fn, which no ledger holds$"
@@ -174,9 +175,28 @@ def test_a_donated_argument_is_a_sentence_and_a_numpy_array_can_be_donated() -> 
     donating = jax.jit(lambda x: x + 1, donate_argnums=0)
     assert run(donating, jnp.ones(3)).error == (
         "ValueError: its argument [0] was donated, and is gone after one call: "
-        "give a NumPy array, of which each call makes one of its own"
+        "give a NumPy array, of which each call makes one, or a function that makes it"
     )
     assert findings(run(donating, ONES)) == []
+
+
+def test_arguments_can_be_made_when_the_case_is_run_and_again_when_they_were_donated() -> None:
+    made = []
+
+    def make() -> tuple[jax.Array]:
+        made.append(1)
+        return (jnp.ones(3) + len(made) * 0,)
+
+    donating = jax.jit(lambda x: x + 1, donate_argnums=0)
+    jitcount.case(donating, make, compiles={"<lambda>": 1})
+    assert made == []
+    assert findings(run_case(suite_case(own_cases._declared[-1]))) == []
+    assert len(made) > 1
+    not_a_tuple: Any = ONES
+    jitcount.case(step, lambda: not_a_tuple)
+    assert run_case(suite_case(own_cases._declared[-1])).error == (
+        "TypeError: what makes its arguments must return a tuple of them, not a ndarray"
+    )
 
 
 def test_what_is_raised_is_the_cases_own() -> None:

@@ -36,7 +36,9 @@ class OwnCase:
 
     name: str
     function: Callable[..., object]
-    args: Sequence[Any]
+    args: Sequence[Any] | Callable[[], Sequence[Any]]
+    """The arguments, or a function that makes them when the case is run."""
+
     kwargs: Mapping[str, Any]
     compiles: Mapping[str, int] | None
     within: float | None
@@ -55,7 +57,7 @@ class OwnCase:
         """The line that declares it."""
         return f"{shown_path(self.file)}:{self.line}"
 
-    def call(self) -> object:
+    def call(self, args: Sequence[Any]) -> object:
         """Call the function, from the line that declares the case: what compiles is said of it."""
         code = _CALL.__code__.replace(
             co_filename=self.file,
@@ -64,7 +66,7 @@ class OwnCase:
             co_qualname="<module>",
         )
         names = {"__name__": self.module, "__builtins__": builtins}
-        result: object = FunctionType(code, names)(self.function, self.args, self.kwargs)
+        result: object = FunctionType(code, names)(self.function, args, self.kwargs)
         return result
 
 
@@ -80,7 +82,7 @@ _declared: list[OwnCase] = []
 @overload
 def case(
     f: F,
-    args: Sequence[Any] = ...,
+    args: Sequence[Any] | Callable[[], Sequence[Any]] = ...,
     *,
     kwargs: Mapping[str, Any] | None = ...,
     compiles: Mapping[str, int] | None = ...,
@@ -93,7 +95,7 @@ def case(
 @overload
 def case(
     f: None = ...,
-    args: Sequence[Any] = ...,
+    args: Sequence[Any] | Callable[[], Sequence[Any]] = ...,
     *,
     kwargs: Mapping[str, Any] | None = ...,
     compiles: Mapping[str, int] | None = ...,
@@ -105,7 +107,7 @@ def case(
 
 def case(  # noqa: PLR0913 (keywords, each of its own)
     f: Callable[..., object] | None = None,
-    args: Sequence[Any] = (),
+    args: Sequence[Any] | Callable[[], Sequence[Any]] = (),
     *,
     kwargs: Mapping[str, Any] | None = None,
     compiles: Mapping[str, int] | None = None,
@@ -126,7 +128,8 @@ def case(  # noqa: PLR0913 (keywords, each of its own)
 
     Args:
         f: a function that returns arrays, in any pytree; as a decorator, one without arguments.
-        args: what it is called with.
+        args: what it is called with; or a function that makes that, which is called when the case
+            is run, and whose compiles do not count.
         kwargs: what it is called with by name.
         compiles: how often each function, or operation outside of jit, is compiled from empty
             caches: exactly these. Without it, ledgers are still compared.
@@ -168,7 +171,7 @@ def _own_case(  # noqa: PLR0913, PLR0917 (as `case`)
         raise CaseError(f"the name of the case at {place} must be a text; it is {_shown(name)}")
     name = name or name_of(f)
     which = f"the case {name} at {place}"
-    if not isinstance(args, list | tuple):
+    if not (isinstance(args, list | tuple) or callable(args)):
         like = f"jitcount.case({name}, (x,))"
         raise CaseError(f"{which} takes its arguments as a tuple, as in {like}; not {_shown(args)}")
     if not _is_mapping(kwargs):
@@ -184,11 +187,12 @@ def _own_case(  # noqa: PLR0913, PLR0917 (as `case`)
             f"within of {which} must be 0 or a positive number, as in within=1e-5; "
             f"it is {_shown(within)}"
         )
-    _require_arguments(which, name, f, args, kwargs)  # type: ignore[arg-type]
+    if not callable(args):
+        _require_arguments(which, name, f, args, kwargs)  # type: ignore[arg-type]
     return OwnCase(
         name=name,
         function=f,
-        args=tuple(args),
+        args=args if callable(args) else tuple(args),
         kwargs=dict(kwargs),  # type: ignore[call-overload]
         compiles=None if compiles is None else dict(compiles),  # type: ignore[call-overload]
         within=None if within is None else float(within),  # type: ignore[arg-type]

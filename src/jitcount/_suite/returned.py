@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -50,7 +51,8 @@ def _array(name: str, leaf: Any) -> np.ndarray:
         if found.dtype.kind in "fc":
             found = found.astype(jax.dtypes.canonicalize_dtype(found.dtype))
     else:
-        raise TypeError(f"{which} is a {type(leaf).__name__}, and no array")
+        kind = type(leaf).__name__
+        raise TypeError(f"{which} is a {kind}, and no array: return arrays alone")
     if found.dtype.name not in DTYPES:
         raise TypeError(f"{which} has the dtype {found.dtype.name}, which no ledger holds")
     return found
@@ -72,33 +74,56 @@ def expected_results(
     return [derived(e.dtype, e.reference, e.width, e.why_none) for e in found.results]
 
 
-def require_not_donated(args: object) -> None:
-    """Refuse arguments that a call has used up: nothing could be derived from them any more.
+def _arguments(own: OwnCase) -> Sequence[Any]:
+    """The arguments of a case; those that are made, are made again when a call has used them up."""
+    if not callable(own.args):
+        return own.args
+    if _donated(_made(own.args)):
+        _made.cache_clear()
+    return _made(own.args)
 
-    Raises:
-        ValueError: one of them is gone.
-    """
+
+@lru_cache(maxsize=1)  # the arguments of one case at a time: they can be large
+def _made(make: Callable[[], Sequence[Any]]) -> Sequence[Any]:
+    with muted(), as_on_the_cpu():
+        args = make()
+    if not isinstance(args, list | tuple):
+        kind = type(args).__name__
+        raise TypeError(f"what makes its arguments must return a tuple of them, not a {kind}")
+    return args
+
+
+def _donated(args: object) -> str:
+    """The place of an argument that a call has used up; empty if there is none."""
     for path, leaf in jax.tree_util.tree_flatten_with_path(args)[0]:
         if isinstance(leaf, jax.Array) and leaf.is_deleted():
-            which = f"argument {jax.tree_util.keystr(path)}"
-            remedy = "give a NumPy array, of which each call makes one of its own"
-            raise ValueError(f"its {which} was donated, and is gone after one call: {remedy}")
+            return jax.tree_util.keystr(path)
+    return ""
+
+
+def _require_not_donated(args: object) -> None:
+    """Refuse arguments that a call has used up: nothing could be derived from them any more."""
+    if place := _donated(args):
+        remedy = "give a NumPy array, of which each call makes one, or a function that makes it"
+        raise ValueError(f"its argument {place} was donated, and is gone after one call: {remedy}")
 
 
 def suite_case(own: OwnCase) -> Case:
     """A user's case as the suite runs it."""
 
     def program() -> Mapping[str, np.ndarray]:
-        arrays = named_arrays(own.call())
-        require_not_donated(own.args)
-        require_not_donated(own.kwargs)
+        args = _arguments(own)
+        arrays = named_arrays(own.call(args))
+        if not callable(own.args):
+            _require_not_donated(args)
+        _require_not_donated(own.kwargs)
         if not arrays and own.compiles is None:
             remedy = "return what must be the same, or say what it compiles"
             raise ValueError(f"it returns no array, and so nothing would be tested: {remedy}")
         return arrays
 
     def expected() -> list[Expected]:
-        return expected_results(own.function, own.args, own.kwargs, own.products)
+        return expected_results(own.function, _arguments(own), own.kwargs, own.products)
 
     doc = inspect.getdoc(own.function) or ""
     return Case(

@@ -27,7 +27,7 @@ T = TypeVar("T")
 # Each verb, with its line of `jitcount --help`.
 VERBS = {
     "run": "run a program, then show what it compiled and why",
-    "suite": "run the suite's cases on the backend that JAX has here",
+    "suite": "run the suite's cases, or your own, on the backend that JAX has here",
     "compare": "compare ledgers: results, within what floating point promises, and compiles",
     "targets": "list the TPUs and GPUs that can be compiled for without having them",
     "init": "write sessions and a workflow that test a project on every backend",

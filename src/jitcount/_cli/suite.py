@@ -48,10 +48,6 @@ class Options:
 
 def declare(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``jitcount suite``."""
-    parser.usage = (
-        "jitcount suite [--ledger FILE] [--bench] [--target T]... [--as-if T] [--processes N] "
-        "[--jax RELEASE]... [FILE | -m MODULE] [CASE]..."
-    )
     parser.add_argument("--ledger", type=Path, metavar="FILE", help="keep what it found")
     parser.add_argument("--bench", action="store_true", help="time cached calls too")
     add_targets(
@@ -65,11 +61,11 @@ def declare(parser: argparse.ArgumentParser) -> None:
     add_releases(parser)
     parser.add_argument(
         "-m", dest="module", default="", metavar="MODULE",
-        help="run the cases of your own in this module, as python -m finds it",
+        help="run the cases of your own in this module",
     )  # fmt: skip
     parser.add_argument(
         "cases", nargs="*", metavar="CASE",
-        help="ids, also as patterns (sum-*); all by default; first a FILE with cases of your own",
+        help="ids, also as patterns (sum-*), all by default; or first a file with cases of your own",
     )  # fmt: skip
     end_help(
         parser,

@@ -65,7 +65,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "cases", nargs="*", metavar="CASE",
-        help="ids, also as patterns (sum-*), all by default; or first a file with cases of your own",
+        help="ids, also as patterns (sum-*), all by default; or first a file of cases of your own",
     )  # fmt: skip
     end_help(
         parser,

@@ -1,6 +1,7 @@
 """What a user's function returns, whatever that is, and how its case is run and judged."""
 
 from collections import namedtuple
+from types import SimpleNamespace
 from typing import Any
 
 import jax
@@ -15,6 +16,7 @@ from jitcount._ledger.ledger import CaseEntry
 from jitcount._suite import own_cases, returned
 from jitcount._suite.case import run_case
 from jitcount._suite.returned import named_arrays, suite_case
+from jitcount._tolerance.tolerance import ExpectedResult
 from tests import stand_in
 
 
@@ -108,6 +110,19 @@ def test_another_count_and_another_result_are_found() -> None:
     assert findings(entry) == [
         "[0] is 2, not 3, 4,194,304 ulps apart; 5e+05 times the derived tolerance 2e-06",
         "compiled step 1, not step 2",
+    ]
+
+
+def test_keys_are_held_to_their_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    def of_keys(*_: object, **__: object) -> object:
+        data = np.array([0, 7], np.uint32)
+        one = ExpectedResult("", "key<fry>", data, np.zeros(2), "")
+        return SimpleNamespace(results=(one,))
+
+    monkeypatch.setattr(returned, "tolerance", of_keys)
+    assert findings(run(jax.random.key, 7)) == []
+    assert findings(run(jax.random.key, 8)) == [
+        "[1] is 8, not 7, 1 ulp apart; it must be equal to the bit"
     ]
 
 

@@ -239,6 +239,14 @@ def test_two_runs_are_allowed_each_its_own_tolerance() -> None:
     assert judge_pair(found(1, 2, 3), found(1, 2, 4), PARTLY, PARTLY).unjudged == 1
 
 
+def test_a_tolerance_that_only_one_run_could_derive_holds_for_both() -> None:
+    known = derived("float32", np.array([1.0]), np.array([0.25]))
+    declared = between_runs(np.array([1.0], np.float32), 1e-5, "it is spread over two processes")
+    for pair in (known, declared), (declared, known):
+        assert judge_pair(found(1), found(1.5), *pair).holds
+        assert not judge_pair(found(1), found(1.75), *pair).holds
+
+
 def test_a_declared_bound_is_a_share_of_the_largest_magnitude_in_both_runs() -> None:
     one, other = np.array([100, 1], np.float32), np.array([100, 1.5], np.float32)
     expected = between_runs(one, 1e-2, "it looks at values")

@@ -234,6 +234,24 @@ def test_a_tolerance_that_cannot_be_derived_for_another_reason_is_said(
     assert entry.counts() == {"step": 1}
 
 
+def test_in_several_processes_what_cannot_be_derived_is_compared(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise RuntimeError("spans non-addressable devices")
+
+    monkeypatch.setattr(returned, "tolerance", broken)
+    monkeypatch.setattr(jax, "process_count", lambda: 2)
+    entry = run(step, ONES)
+    assert not entry.error
+    assert remarks(entry) == [
+        (
+            "within 1e-05 of the largest magnitude between runs, as declared, not derived: "
+            "nothing is derived in 2 processes: RuntimeError: spans non-addressable devices"
+        )
+    ]
+
+
 def test_a_later_call_that_differs_is_found() -> None:
     calls = []
 

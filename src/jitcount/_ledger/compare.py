@@ -268,9 +268,10 @@ def _pair(one: Result, other: Result, *, same_kind: bool = False) -> Verdict:
 def _are_alike(one: Expected, other: Expected) -> bool:
     if one == other:
         return True
-    if one.numerics in OF_OWN_CASES:  # each run derives its own
+    if one.numerics in OF_OWN_CASES:  # each run derives its own, or one of them does for both
         is_derived = [each.numerics in OF_TOLERANCE for each in (one, other)]
-        return all(is_derived) or (one.numerics, one.within) == (other.numerics, other.within)
+        is_declared = (one.numerics, one.within) == (other.numerics, other.within)
+        return other.numerics in OF_OWN_CASES and (any(is_derived) or is_declared)
     if _kind(one) != _kind(other):
         return False
     if one.numerics == EXACT:

@@ -131,11 +131,14 @@ def judge_pair(
         return Verdict(AS_EXPECTED, 0.0)
     if wrong := _wrong_kind(other, one.dtype, one.shape):
         return Verdict(WRONG, math.inf, wrong=wrong)
-    if expected.numerics == BETWEEN_RUNS:
+    widths = [
+        each.bounds()[0] for each in (expected, others or expected) if each.numerics in OF_TOLERANCE
+    ]
+    if not widths and expected.numerics == BETWEEN_RUNS:
         return _judge_declared(other, one, expected)
     likely, bound = expected.bounds()
-    if expected.numerics in OF_TOLERANCE:
-        both = likely + (likely if others is None else others.bounds()[0])
+    if widths:  # where only one run could derive it, the other one's is the same
+        both = widths[0] + widths[-1]
         bounds = _Bounds(both, both, _BOTH_DERIVED)
     else:
         largest = np.finfo(np.float64).max

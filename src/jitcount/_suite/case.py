@@ -90,10 +90,7 @@ def run_case(
         except Exception as error:  # noqa: BLE001 (a backend that fails one case runs the others)
             return CaseEntry(compiles=tuple(log.compiles), error=one_line(error))
     try:
-        expected = case.expected() if values else []
-    except NotTraceableError as error:  # what looks at values may do more: it is called once
-        expected = [between_runs(value, case.within, one_line(str(error))) for value in values]
-        calls = 1
+        expected, is_traced = _expected(case, values)
     except Exception as error:
         if not case.is_own:
             raise
@@ -104,7 +101,8 @@ def run_case(
         for value, each, name in zip(values, expected, names, strict=True)
     )
     is_counted = case.compiles is not None and not jax.config.values["jax_disable_jit"]
-    unsteady = _unsteady(case, results, calls)
+    # What looks at values may do more than compute: it is called once.
+    unsteady = _unsteady(case, results, calls) if is_traced else ""
     return CaseEntry(
         compiles=tuple(log.compiles),
         expected_compiles=dict(case.compiles or {}) if is_counted else None,
@@ -113,6 +111,25 @@ def run_case(
         targets=tuple(targets),
         figures={"cached_s": _cached_seconds(case)} if timed and not unsteady else {},
     )
+
+
+def _expected(case: Case, values: Sequence[np.ndarray]) -> tuple[Sequence[Expected], bool]:
+    """What a case must return, and whether that could be derived, or stands in the case.
+
+    If not, another run's results are all that it can be held against.
+    """
+    if not values:
+        return [], True
+    try:
+        return case.expected(), True
+    except NotTraceableError as error:
+        why = one_line(str(error))
+    except Exception as error:
+        if not (case.is_own and jax.process_count() > 1):
+            raise
+        # Each process has only its part of the arrays.
+        why = f"nothing is derived in {jax.process_count()} processes: {one_line(error)}"
+    return [between_runs(value, case.within, why) for value in values], False
 
 
 def _arrays(case: Case) -> tuple[Sequence[str], list[np.ndarray]]:

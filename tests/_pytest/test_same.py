@@ -218,7 +218,7 @@ def test_a_file_of_others_ends_the_run_and_is_left(found: dict[str, Any]) -> Non
     for name, left in (("damaged", ""), ("not ours", "; it is left as it is")):
         code, out, kept = found[name]
         assert (code, kept) == (2, {})
-        assert f"same.json: is not a jitcount references{left}" in out
+        assert f"same.json: is not a jitcount reference file{left}" in out
 
 
 @pytest.mark.thorough

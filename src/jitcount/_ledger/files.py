@@ -31,7 +31,7 @@ T = TypeVar("T")
 LEDGER: Final = "jitcount ledger"
 BUDGET: Final = "jitcount budget"
 TRACE: Final = "jitcount trace"
-REFERENCES: Final = "jitcount references"
+REFERENCES: Final = "jitcount reference file"
 
 _LARGEST = 2**30
 """A compile takes about a kilobyte: no run makes a million of them."""

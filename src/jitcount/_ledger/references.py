@@ -36,7 +36,7 @@ OfTest = dict[str, dict[str, Expected]]
 class References(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What the results of a project's tests must be, by test."""
 
-    kind: Literal["jitcount references"] = KIND
+    kind: Literal["jitcount reference file"] = KIND
     schema: int = SCHEMA
     tests: dict[str, OfTest]
 

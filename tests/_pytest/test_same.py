@@ -53,7 +53,13 @@ WRONG = "def test_wrong(same): same(wrong, ONES)\n"
 FLIPS = "def test_flips(same): same(flips, ONES, name='a branch')\n"
 INI = "[pytest]\n"
 ALL = (STEP, TWICE, VALUE, HOST)
-UNUSABLE = ("'text'", "None", "ONES, within=-1", "ONES, within='x'")
+UNUSABLE = (
+    "'text'",
+    "None",
+    "ONES, within=-1",
+    "ONES, within='x'",
+    "jax.jit(lambda x: x + 1, donate_argnums=0), jnp.ones(3)",
+)
 
 
 def with_tests(*tests: str, factor: float = 1.0) -> str:
@@ -211,6 +217,10 @@ def test_what_cannot_be_judged_is_a_sentence(found: dict[str, Any]) -> None:
         "ValueError: same has nothing to judge: value has no array",
         "ValueError: within must be 0 or a positive number, as 1e-5; it is -1",
         "ValueError: within must be 0 or a positive number, as 1e-5; it is 'x'",
+        (
+            "ValueError: its argument [0] was donated, and is gone after one call: "
+            "give a NumPy array, of which each call makes one"
+        ),
     ]
 
 

@@ -191,7 +191,7 @@ def test_a_donated_argument_is_a_sentence_and_a_numpy_array_can_be_donated() -> 
     donating = jax.jit(lambda x: x + 1, donate_argnums=0)
     assert run(donating, jnp.ones(3)).error == (
         "ValueError: its argument [0] was donated, and is gone after one call: "
-        "give a NumPy array, of which each call makes one, or a function that makes it"
+        "give a NumPy array, of which each call makes one"
     )
     assert findings(run(donating, ONES)) == []
 

@@ -24,7 +24,7 @@ from jitcount._numerics.expected import BETWEEN_RUNS, Expected, between_runs
 from jitcount._numerics.judging import judge, judge_committed
 from jitcount._show.text import plural
 from jitcount._suite.own_cases import is_share, name_of
-from jitcount._suite.returned import expected_results, named_arrays
+from jitcount._suite.returned import expected_results, named_arrays, require_not_donated
 from jitcount._text import one_line
 from jitcount._tolerance.tolerance import NotTraceableError
 
@@ -93,6 +93,8 @@ class Same:
             raise ValueError(f"within must be 0 or a positive number, as 1e-5; it is {within!r}")
         is_call = bool(args or kwargs) or _is_function(what)
         result = what(*args, **kwargs) if is_call else what
+        for given in (args, kwargs):
+            require_not_donated(given)
         arrays = named_arrays(result)
         label = self._label(name or (name_of(what) if is_call else "value"))
         if not arrays:

@@ -109,10 +109,14 @@ def _donated(args: object) -> str:
     return ""
 
 
-def _require_not_donated(args: object) -> None:
-    """Refuse arguments that a call has used up: nothing could be derived from them any more."""
+def require_not_donated(args: object) -> None:
+    """Refuse arguments that a call has used up: nothing could be derived from them any more.
+
+    Raises:
+        ValueError: one of them is gone.
+    """
     if place := _donated(args):
-        remedy = "give a NumPy array, of which each call makes one, or a function that makes it"
+        remedy = "give a NumPy array, of which each call makes one"
         raise ValueError(f"its argument {place} was donated, and is gone after one call: {remedy}")
 
 
@@ -123,8 +127,8 @@ def suite_case(own: OwnCase) -> Case:
         args = _arguments(own)
         arrays = named_arrays(own.call(args))
         if not callable(own.args):
-            _require_not_donated(args)
-        _require_not_donated(own.kwargs)
+            require_not_donated(args)
+        require_not_donated(own.kwargs)
         if not arrays and own.compiles is None:
             remedy = "return what must be the same, or say what it compiles"
             raise ValueError(f"it returns no array, and so nothing would be tested: {remedy}")

@@ -149,6 +149,7 @@ def without_figures(text: str) -> list[str]:
     text = re.sub(r"\b[\d.]+ of (?=TIME)", "", text)
     text = re.sub(r"\b[\d.]+ [KMG]?i?B\b", "SIZE", text)
     text = re.sub(r"\b[\d.]+ %|\b[\d.]+(e-\d+)? of its size|\b[\d.]+ times", "FIGURE", text)
+    text = re.sub(r"\(\d+ × cpu\)", "(cpu)", text)  # the tests have two devices
     text = _NEXT_STEPS.sub("", text)
     text = re.sub(r"([─=_-])\1+", r"\1", text)
     return [re.sub(r" +", " ", line).strip() for line in text.strip().splitlines()]

@@ -13,7 +13,8 @@ import jax
 import numpy as np
 
 from jitcount._suite import returned
-from jitcount._tolerance.tolerance import ExpectedResult, NotTraceableError
+from jitcount._tolerance.tolerance import ExpectedResult
+from jitcount._tolerance.tracing import NotTraceableError
 
 WIDTH = 1e-6
 
@@ -26,7 +27,8 @@ def tolerance(f: Any, /, *args: Any, products: str = "float32", **kwargs: Any) -
         raise NotTraceableError("float() of a traced value at cases.py:9")
     arrays = returned.named_arrays(f(*args, **kwargs))
     every = tuple(_expected(name, place, value) for place, value in arrays.items())
-    return SimpleNamespace(function=name, results=every)
+    none = {"lines": (), "products": products, "has_products": False}
+    return SimpleNamespace(function=name, results=every, **none)
 
 
 def _expected(name: str, place: str, value: np.ndarray) -> ExpectedResult:

@@ -24,9 +24,15 @@ from jitcount._numerics.expected import BETWEEN_RUNS, Expected, between_runs
 from jitcount._numerics.judging import judge, judge_committed
 from jitcount._show.text import plural
 from jitcount._suite.own_cases import is_share, name_of
-from jitcount._suite.returned import expected_results, named_arrays, require_not_donated
+from jitcount._suite.returned import (
+    derived_tolerance,
+    expected_of,
+    named_arrays,
+    require_not_donated,
+)
 from jitcount._text import one_line
-from jitcount._tolerance.tolerance import NotTraceableError
+from jitcount._tolerance.assertions import hints_at
+from jitcount._tolerance.tracing import NotTraceableError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -102,9 +108,10 @@ class Same:
         try:
             if not is_call:
                 raise NotTraceableError(_OF_A_VALUE)  # noqa: TRY301
-            expected = expected_results(what, args, kwargs, products)
+            derived = derived_tolerance(what, args, kwargs, products)
+            expected = expected_of(derived)
         except NotTraceableError as error:
-            why = one_line(str(error))
+            why, derived = one_line(error.why), None
             expected = [between_runs(value, within, why) for value in arrays.values()]
         here = dict(zip(arrays, expected, strict=True))
         self._returned[label] = here
@@ -121,7 +128,8 @@ class Same:
         else:
             wrong += self._unlike(label, found, here, committed)
         if wrong:
-            pytest.fail("\n".join(wrong), pytrace=False)
+            hints = [] if derived is None else hints_at(list(arrays.values()), derived)
+            pytest.fail("\n".join([*wrong, *hints]), pytrace=False)
         return result
 
     def _label(self, name: str) -> str:

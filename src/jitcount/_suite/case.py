@@ -19,7 +19,7 @@ from jitcount._numerics.judging import judge
 from jitcount._record.record import record
 from jitcount._registry import registry
 from jitcount._text import one_line
-from jitcount._tolerance.tolerance import NotTraceableError
+from jitcount._tolerance.tracing import NotTraceableError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -123,7 +123,7 @@ def _expected(case: Case, values: Sequence[np.ndarray]) -> tuple[Sequence[Expect
     try:
         return case.expected(), True
     except NotTraceableError as error:
-        why = one_line(str(error))
+        why = one_line(error.why)
     except Exception as error:
         if not (case.is_own and jax.process_count() > 1):
             raise

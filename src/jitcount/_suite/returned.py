@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from jitcount._numerics.expected import Expected
     from jitcount._suite.own_cases import OwnCase
+    from jitcount._tolerance.tolerance import Tolerance
 
 
 def named_arrays(result: object) -> dict[str, np.ndarray]:
@@ -58,19 +59,23 @@ def _array(name: str, leaf: Any) -> np.ndarray:
     return found
 
 
-def expected_results(
+def derived_tolerance(
     function: Callable[..., object],
     args: Sequence[Any],
     kwargs: Mapping[str, Any],
     products: str,
-) -> list[Expected]:
-    """What each array that a function returns must be: derived here, whatever computes the result.
+) -> Tolerance:
+    """What a function's result must be within: derived here, whatever computes the result.
 
     Raises:
         NotTraceableError: nothing can be derived.
     """
     with muted(), as_on_the_cpu():
-        found = tolerance(function, *args, products=products, **kwargs)
+        return tolerance(function, *args, products=products, **kwargs)
+
+
+def expected_of(found: Tolerance) -> list[Expected]:
+    """What each array of a result must be, as ledgers have it."""
     return [
         derived(_dtype_of(e.dtype, e.reference), np.asarray(e.reference), e.width, e.why_none)
         for e in found.results
@@ -135,7 +140,8 @@ def suite_case(own: OwnCase) -> Case:
         return arrays
 
     def expected() -> list[Expected]:
-        return expected_results(own.function, _arguments(own), own.kwargs, own.products)
+        found = derived_tolerance(own.function, _arguments(own), own.kwargs, own.products)
+        return expected_of(found)
 
     doc = inspect.getdoc(own.function) or ""
     return Case(

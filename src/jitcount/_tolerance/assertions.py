@@ -104,7 +104,7 @@ def difference(found: Any, expected: Tolerance, name: str, *, skip_undecided: bo
     lines = [
         f"{name} is further from its exact value than rounding explains",
         f"  {worst}",
-        *(f"  {hint}" for hint in _hints(leaves, expected)),
+        *(f"  {hint}" for hint in hints_at(leaves, expected)),
     ]
     return encode_safely("\n".join(map(escape_control_chars, lines)))
 
@@ -201,7 +201,7 @@ def _number(value: Any) -> str:
     return f"{float(value):.9g}"
 
 
-def _hints(leaves: list[np.ndarray], expected: Tolerance) -> list[str]:
+def hints_at(leaves: list[np.ndarray], expected: Tolerance) -> list[str]:
     """What may have made a result so wrong, and where."""
     hints = []
     reduced = _reduced(leaves, expected)

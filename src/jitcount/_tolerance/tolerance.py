@@ -242,10 +242,7 @@ def _likeness(flipped: np.ndarray, far: np.ndarray) -> float:
 
 
 def _not_followed(found: Traced, what: str) -> str:
-    return (
-        f"{found.function} calls something that cannot be followed: {what}; compare its result "
-        "within a bound that you declare"
-    )
+    return f"{found.function} calls something that cannot be followed: {what}"
 
 
 def _work(jaxpr: Any, times: float = 1.0) -> tuple[float, float]:

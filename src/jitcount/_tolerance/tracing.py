@@ -8,25 +8,34 @@ from typing import TYPE_CHECKING, Any, cast
 import jax
 import numpy as np
 
+from jitcount._observe.call_site import owner_of, site_at
 from jitcount._observe.muting import muted
 from jitcount._text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-_REMEDY = "compare its result within a bound that you declare"
-
 
 class NotTraceableError(ValueError):
     """No tolerance can be derived for a function; the text says why, and what to do instead.
+
+    Args:
+        why: why not, as a sentence.
+        remedy: what to do; by default, to declare a bound.
 
     >>> import jitcount
     >>> try:
     ...     jitcount.tolerance(lambda x: x if x > 0 else -x, np.float32(1))
     ... except jitcount.NotTraceableError as error:
     ...     print(str(error)[:48])
-    <lambda> looks at the values of its arguments wh
+    <lambda> looks at the values of its arguments at
     """
+
+    def __init__(
+        self, why: str, remedy: str = "compare its result within a bound that you declare"
+    ) -> None:
+        super().__init__(f"{why}; {remedy}")
+        self.why = why
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +59,15 @@ def traced(f: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
     name = name_of(f)
     if not callable(cast("object", f)):
         kind = type(f).__name__
-        raise NotTraceableError(f"tolerance takes a function and its arguments, not {kind}")
+        raise NotTraceableError(
+            f"tolerance takes a function and its arguments, not {kind}", "pass the function itself"
+        )
     leaves, tree = jax.tree.flatten((tuple(args), dict(kwargs)))
     is_array = [isinstance(leaf, jax.Array | np.ndarray | np.generic) for leaf in leaves]
     for number, (leaf, traces) in enumerate(zip(leaves, is_array, strict=True)):
         if traces and _is_deleted(leaf):
             raise NotTraceableError(
-                f"array {number} of the arguments of {name} was donated and is gone; pass a copy"
+                f"array {number} of the arguments of {name} was donated and is gone", "pass a copy"
             )
 
     def of_arrays(*arrays: Any) -> Any:
@@ -72,17 +83,22 @@ def traced(f: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
         with muted():
             closed, shapes = jax.make_jaxpr(of_arrays, return_shape=True)(*arrays)
     except jax.errors.ConcretizationTypeError as error:
+        where = _line_of(error) or "a line of JAX's"
         raise NotTraceableError(
-            f"{name} looks at the values of its arguments while it is traced, so no tolerance can "
-            f"be derived; {_REMEDY} ({_first_sentence(error)})"
+            f"{name} looks at the values of its arguments at {where}, so no tolerance can be "
+            "derived"
         ) from None
     except jax.errors.JAXTypeError as error:
-        raise NotTraceableError(f"{name} cannot be traced: {_first_sentence(error)}") from None
+        where = f" at {line}" if (line := _line_of(error)) else ""
+        raise NotTraceableError(
+            f"{name} cannot be traced{where}: {_first_sentence(error)}"
+        ) from None
     except TypeError as error:
         if "not a valid JAX type" not in str(error):
             raise
         raise NotTraceableError(
-            f"{name} returns something that is no array: {_first_sentence(error)}"
+            f"{name} returns something that is no array: {_first_sentence(error)}",
+            "return arrays alone",
         ) from None
     paths = [path for path, _ in jax.tree_util.tree_leaves_with_path(shapes)]
     names = tuple(jax.tree_util.keystr(path) for path in paths)
@@ -98,6 +114,18 @@ def name_of(f: Any) -> str:
 def _is_deleted(leaf: Any) -> bool:
     asked = getattr(leaf, "is_deleted", None)
     return bool(asked()) if callable(asked) else False
+
+
+def _line_of(error: BaseException) -> str:
+    """The innermost line of the user's that an error was raised under; empty if there is none."""
+    found = ""
+    trace = error.__traceback__
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        if owner_of(code.co_filename) == "user":
+            found = site_at(code.co_filename, trace.tb_lineno, code.co_qualname)
+        trace = trace.tb_next
+    return found
 
 
 def _first_sentence(error: BaseException) -> str:

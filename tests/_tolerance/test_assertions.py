@@ -128,6 +128,12 @@ def test_values_from_elsewhere() -> None:
         jitcount.assert_close({"mean": X.mean(1), "size": X.mean(1)}, expected)
 
 
+def test_something_else_than_a_tolerance() -> None:
+    with pytest.raises(TypeError) as error:
+        jitcount.assert_close(X, 3)  # type: ignore[arg-type]
+    assert str(error.value) == "assert_close takes what jitcount.tolerance returns, not int"
+
+
 def test_nan_instead_of_a_number_does_not_pass() -> None:
     text = message(lambda x: x * np.nan, X, like=lambda x: x * 1.5)
     assert "is nan, not" in text

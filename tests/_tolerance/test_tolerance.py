@@ -216,6 +216,64 @@ def test_a_loop_whose_length_rounding_decides() -> None:
     assert reason.startswith(("the number of steps of the loop at ", "the comparison at "))
 
 
+@pytest.mark.parametrize("away", [0.0, 1.0, 2.5, 4.0])
+def test_a_decision_within_reach_is_not_passed_over_in_silence(away: float) -> None:
+    """No draw may have changed it, but another backend may be off by the whole tolerance."""
+    (total,) = jitcount.tolerance(jnp.sum, NORMALS).results
+    edge = np.float32(total.reference + away * total.width / 7)
+    (reason,) = why(lambda x: jnp.where(x.sum() < edge, 1.0, -1.0), NORMALS)
+    assert reason.startswith("the comparison at ")
+
+
+def test_a_decision_out_of_reach_is_made() -> None:
+    (total,) = jitcount.tolerance(jnp.sum, NORMALS).results
+    edge = np.float32(total.reference + 20 * total.width)
+    assert why(lambda x: jnp.where(x.sum() < edge, 1.0, -1.0), NORMALS) == [""]
+
+
+def test_the_side_of_a_branch_cut() -> None:
+    almost = np.array([0.1, 0.2, 0.3], np.float32)
+    (reason,) = why(lambda x: jnp.arctan2(x[0] + x[1] - x[2], -1.0), almost)
+    assert reason.startswith("the side of a branch cut at ")
+
+
+def test_a_large_neighbour_does_not_widen_a_small_number() -> None:
+    (result,) = jitcount.tolerance(jnp.sinh, np.array([1.0, 89.0], np.float32)).results
+    assert result.width[0] < 1e-5
+
+
+def test_a_scatter_with_a_function_of_its_own() -> None:
+    with pytest.raises(jitcount.NotTraceableError) as error:
+        jitcount.tolerance(lambda x: x.at[0].apply(jnp.cos), jnp.ones(3))
+    assert str(error.value) == (
+        "<lambda> calls something that cannot be followed: scatter with a function of its own; "
+        "compare its result within a bound that you declare"
+    )
+
+
+def test_inside_of_a_trace() -> None:
+    with pytest.raises(jitcount.NotTraceableError) as error:
+        jax.jit(lambda x: jitcount.tolerance(jnp.sin, x))(NORMALS)
+    assert str(error.value) == (
+        "the tolerance of sin is asked for while something else is traced; call it outside of "
+        "jit, grad and vmap"
+    )
+
+
+def test_a_function_that_hands_a_traced_array_to_numpy() -> None:
+    def plain(x: Any) -> Any:
+        return np.sin(x)
+
+    with pytest.raises(jitcount.NotTraceableError) as error:
+        jitcount.tolerance(plain, NORMALS)
+    line = plain.__code__.co_firstlineno + 1
+    assert str(error.value) == (
+        "plain hands its arguments to NumPy or Python at tests/_tolerance/test_tolerance.py:"
+        f"{line} in test_a_function_that_hands_a_traced_array_to_numpy.plain, so no tolerance can "
+        "be derived; compare its result within a bound that you declare"
+    )
+
+
 def test_a_rounding_to_few_bits_is_no_jump() -> None:
     assert why(lambda x: x.astype(jnp.bfloat16).astype(jnp.float32), NORMALS) == [""]
 

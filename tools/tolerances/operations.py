@@ -166,6 +166,13 @@ CALLS: dict[str, Call] = {
     "igamma": (lax.igamma, (_P, positive(6, 5))),
     "igammac": (lax.igammac, (_P, positive(6, 5))),
     "betainc": (special.betainc, (_P, positive(6, 5), (_P / 4).astype(np.float32))),
+    "slope of igamma": (jax.grad(lambda a: lax.igamma(a, 2.0).sum()), (_P,)),
+    "slope of random_gamma": (
+        jax.grad(lambda a: jax.random.gamma(jax.random.key(0), a).sum()), (positive(3),),
+    ),
+    "round powers": (lambda x: (lax.exp2(x), x**20), (np.arange(1, 9, dtype=np.float32),)),
+    "large powers": (lambda x: (lax.exp2(x), lax.cosh(x), lax.sinh(x)), (30 * _X,)),
+    "log of gamma at one": (lax.lgamma, (np.array([1, 2, 3], np.float32),)),
     "zeta": (special.zeta, (1.1 + _P, positive(6, 5))),
     "polygamma": (lambda x: special.polygamma(2, x), (_P,)),
     "comparisons": (lambda i, j: (i == j, i != j, i < j, i <= j, i > j, i >= j), (_I, _J)),
@@ -179,9 +186,20 @@ CALLS: dict[str, Call] = {
     "where": (lambda x, y: jnp.where(x > 0, x, y), (_X, _Y)),
     "select_n": (lambda i, x: lax.select_n(i, x, -x, x * 2), (abs(_I) % 3, _X)),
     "stop_gradient": (lambda x: lax.stop_gradient(x) + lax.optimization_barrier(x), (_X,)),
+    "literals": (
+        lambda x: (jax.jit(lambda x, c: x == c)(x, 0.1), jnp.clip(x, 0.0, 0.1), x % 0.1,
+                   jnp.where(x > 0, 0.1, 0.0) - x), (np.array([0.1, 0.3], np.float32),),
+    ),
+    "complex scalars": (
+        lambda z: (z[0] + z[1], z[0] * z[1], z.sum(), jnp.var(z)),
+        (np.array([1.1 + 2j, 3 - 1j], np.complex64),),
+    ),
+    "complex determinant": (jnp.linalg.det, (several(3, 3),)),
+    "complex powers": (lambda z: z ** (3 + 1j), (_C,)),
     # Conversions
     "to bfloat16 and back": (lambda x: x.astype(jnp.bfloat16).astype(jnp.float32), (_X,)),
     "to float16": (lambda x: x.astype(jnp.float16), (_X,)),
+    "beyond float16": (lambda i: i.astype(jnp.float16), (np.array([7, 70000], np.uint32),)),
     "to integers": (lambda x: (x.astype(jnp.int32), (x * 1e12).astype(jnp.int32)), (_X,)),
     "to booleans": (lambda x: x.astype(bool), (_X,)),
     "to floats": (lambda i: (i.astype(jnp.float32), (i > 0).astype(jnp.float32)), (_I,)),
@@ -190,6 +208,7 @@ CALLS: dict[str, Call] = {
     "bitcast back": (lambda u: lax.bitcast_convert_type(u >> 9 | 0x3F800000, jnp.float32), (_U,)),
     "reduce_precision": (lambda x: lax.reduce_precision(x, 5, 4), (_X,)),
     # Shapes
+    "tile": (lambda x: jnp.tile(x, (2, 1, 3)), (_X,)),
     "reshape": (lambda x: (x.reshape(3, 10), x.T, x[None, 2], x[:, ::-2]), (_X,)),
     "broadcast": (lambda x: jnp.broadcast_to(x[:, None, :], (6, 2, 5)), (_X,)),
     "concatenate": (lambda x, y: (jnp.concatenate([x, y]), jnp.stack([x, y], 1)), (_X, _Y)),
@@ -240,6 +259,10 @@ CALLS: dict[str, Call] = {
     "cumulative of integers": (lambda i: (jnp.cumsum(i, 1), jnp.cumprod(i % 3, 1)), (_I,)),
     "cumlogsumexp": (lambda x: lax.cumlogsumexp(x, 1), (_X,)),
     "a mean and a variance": (lambda x: (x.mean(0), x.var(1), x.std()), (_X,)),
+    "of nothing": (
+        lambda x: (jax.nn.softmax(x), jax.nn.logsumexp(x), x.max(initial=1.0), x.sum(0)),
+        (np.zeros((0, 3), np.float32),),
+    ),
     "a sum of float16": (lambda x: x.sum(0), (_X.astype(np.float16),)),
     "a complex sum": (lambda z: z.sum(0), (_C,)),
     # Products
@@ -292,6 +315,14 @@ CALLS: dict[str, Call] = {
     "while": (_halve, (_P * 5,)),
     "switch": (_either, (np.int32(1), _X)),
     "cond": (lambda p, x: lax.cond(p, jnp.sin, jnp.cos, x), (np.bool_(1), _X)),
+    "batched while": (
+        jax.vmap(lambda x: lax.while_loop(lambda c: c < 10.0, lambda c: c * 2, x)),
+        (np.array([1.3, 2.7, 0.1], np.float32),),
+    ),
+    "batched fori": (
+        jax.vmap(lambda n, x: lax.fori_loop(0, n, lambda i, c: c * 0.9 + i, x)),
+        (np.array([0, 3, 5], np.int32), positive(3)),
+    ),
     "fori": (lambda x: lax.fori_loop(0, 5, lambda i, c: c * 0.9 + i, x), (_X,)),
     "custom_linear_solve": (_solution, (definite(5), normal(5))),
     "jit in jit": (jax.jit(lambda x: jax.jit(jnp.tanh)(x) * 2), (_X,)),

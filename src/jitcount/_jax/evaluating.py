@@ -115,14 +115,26 @@ class Evaluator:
         of_condition, of_body, carry = _split(
             operands, parameters["cond_nconsts"], parameters["body_nconsts"]
         )
-        while bool(self.run(parameters["cond_jaxpr"], [*of_condition, *carry])[0]):
+        while True:
+            goes_on = np.asarray(self.run(parameters["cond_jaxpr"], [*of_condition, *carry])[0])
+            if not goes_on.any():
+                return carry
             self._count()
-            carry = self.run(parameters["body_jaxpr"], [*of_body, *carry])
-        return carry
+            found = self.run(parameters["body_jaxpr"], [*of_body, *carry])
+            # Under vmap there is a condition for each element, along the first axes of what it
+            # carries.
+            carry = [
+                new if goes_on.all() else _chosen(goes_on, new, old)
+                for new, old in zip(found, carry, strict=True)
+            ]
 
     def _cond(self, branches: Sequence[Any], operands: list[Any]) -> list[Any]:
         chosen = min(max(int(operands[0]), 0), len(branches) - 1)
         return self.run(branches[chosen], operands[1:])
+
+
+def _chosen(goes_on: np.ndarray, new: Any, old: Any) -> Any:
+    return jnp.where(goes_on.reshape(*goes_on.shape, *[1] * (new.ndim - goes_on.ndim)), new, old)
 
 
 def counts_of_scan(parameters: Any) -> tuple[int, int]:

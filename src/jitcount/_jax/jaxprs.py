@@ -352,6 +352,12 @@ def is_literal(value: Any) -> bool:
     return isinstance(value, Literal)
 
 
+def computes(jaxpr: Any) -> bool:
+    """Whether the jaxpr in a parameter does anything; False for None."""
+    opened = open_jaxpr(jaxpr)
+    return opened is not None and bool(opened.eqns)
+
+
 def has_effects(equation: Any) -> bool:
     """Whether an equation does more than compute: it prints, or calls Python."""
     return bool(equation.effects) or "callback" in equation.primitive.name
@@ -379,6 +385,20 @@ def eval_equation(equation: Any, inputs: list[Any]) -> list[Any]:
     with equation.ctx.manager:
         made = equation.primitive.bind(*functions, *inputs, **parameters)
     return list(made) if equation.primitive.multiple_results else [made]
+
+
+def eval_in_doubles(equation: Any, inputs: list[Any]) -> Any:
+    """Evaluate an equation of one result that works on each element, on float64.
+
+    `jax.enable_x64` is a context manager since 0.8; before, `jax.experimental` has it.
+    """
+    switch: Any = getattr(jax, "enable_x64", None)
+    if not callable(switch):
+        from jax import experimental  # noqa: PLC0415 (deprecated since)
+
+        switch = vars(experimental)["enable_x64"]
+    with switch(True):  # noqa: FBT003
+        return eval_equation(equation, inputs)[0]
 
 
 def with_bodies(equation: Any, replaced: Callable[[Any], Any]) -> Any:

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import jax
 import numpy as np
 
 from jitcount._jax.keys import is_key, numbers_of
 from jitcount._text import encode_safely, escape_control_chars
-from jitcount._tolerance.tolerance import FLOAT32, tolerance
+from jitcount._tolerance.tolerance import FLOAT32, Tolerance, tolerance
 from jitcount._tolerance.tracing import name_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from jitcount._tolerance.tolerance import ExpectedResult, Tolerance
+    from jitcount._tolerance.tolerance import ExpectedResult
 
 # What reduced precision a result may be in, the finer one first.
 _REDUCED = ("TF32", "bfloat16")
@@ -79,6 +79,9 @@ def assert_close(found: Any, expected: Tolerance, *, skip_undecided: bool = Fals
         AssertionError: it is off by more than rounding explains, or no tolerance exists.
     """
     __tracebackhide__ = True
+    if not isinstance(cast("object", expected), Tolerance):
+        kind = type(expected).__name__
+        raise TypeError(f"assert_close takes what jitcount.tolerance returns, not {kind}")
     text = difference(found, expected, expected.function, skip_undecided=skip_undecided)
     if text:
         raise AssertionError(text)

@@ -41,6 +41,8 @@ class Format:
     largest: float
     smallest_normal: float
     smallest: float
+    beyond: float
+    """What is larger than the largest: infinity, or NaN in a dtype that has none."""
 
 
 @functools.cache
@@ -54,6 +56,7 @@ def format_of(dtype: str) -> Format:
         largest=float(found.max),
         smallest_normal=float(found.tiny),
         smallest=float(found.smallest_subnormal),
+        beyond=float(np.asarray(np.inf).astype(getattr(ml_dtypes, dtype, dtype))),
     )
 
 
@@ -63,8 +66,8 @@ class Lanes:
     Args:
         draws: how many lanes round at random.
         seed: of what is random.
-        more_bits: how many bits more than its dtype has each number keeps; to see whether the
-            scatter shrinks with the roundings.
+        more_bits: how many bits more than its dtype has each number keeps, to see whether the
+            scatter shrinks with the roundings; negative for roundings that are larger.
     """
 
     def __init__(self, draws: int, seed: int = 0, more_bits: int = 0) -> None:
@@ -74,6 +77,9 @@ class Lanes:
 
         self.flips: dict[tuple[int, str], np.ndarray] = {}
         """By step and decision: the lanes in which it came out otherwise than in the reference."""
+
+        self.decided = False
+        """Whether anything was decided by numbers that differ between lanes."""
 
         self.products: InputRounding | None = None
         """What happens to the inputs of products."""
@@ -134,7 +140,13 @@ class Lanes:
         return np.repeat(values, self.count, axis=0)
 
     def rounded(
-        self, values: np.ndarray, dtype: str, coarser: int = 0, *, grows: bool = True
+        self,
+        values: np.ndarray,
+        dtype: str,
+        coarser: int = 0,
+        *,
+        grows: bool = True,
+        everywhere: bool = False,
     ) -> np.ndarray:
         """Round numbers onto those of a dtype; the array may be changed.
 
@@ -144,17 +156,19 @@ class Lanes:
             coarser: for functions that are off by several ulps, how many bits are not right: what
                 the dtype does not hold is moved by up to 2 ** (coarser - 1) ulps either way.
             grows: whether they may be too large or too small for the dtype.
+            everywhere: whether numbers that the dtype has may be off, too, but for 0, 1/2 and 1.
         """
         if values.dtype == np.complex128:
-            flat = values if values.flags.c_contiguous else np.ascontiguousarray(values)
-            parts = self.rounded(flat.view(np.float64), dtype, coarser, grows=grows)
-            return parts.view(np.complex128)
+            # With an axis of its own for the parts: the first one is that of the lanes.
+            both = np.ascontiguousarray(values)[..., None].view(np.float64)
+            parts = self.rounded(both, dtype, coarser, grows=grows, everywhere=everywhere)
+            return parts.view(np.complex128)[..., 0]
         if not values.size:
             return values
         form = format_of(dtype)
         drop = _MANTISSA - form.mantissa
         if drop:
-            values = self._on_lattice(values, drop, coarser)
+            values = self._on_lattice(values, drop, coarser, everywhere=everywhere)
         else:
             values = self._moved_by_ulps(values, coarser)
         return self._in_range(values, form) if grows and drop else values
@@ -165,14 +179,17 @@ class Lanes:
             return values
         return self._on_lattice(np.array(values), _MANTISSA - mantissa, 0)
 
-    def _on_lattice(self, values: np.ndarray, drop: int, coarser: int) -> np.ndarray:
+    def _on_lattice(
+        self, values: np.ndarray, drop: int, coarser: int, *, everywhere: bool = False
+    ) -> np.ndarray:
         mask = (1 << drop) - 1
-        if values.shape[0] == 1 and not (values.view(np.int64) & mask).any():
+        if values.shape[0] == 1 and not _is_off(values, mask, everywhere=everywhere).any():
             return values
         values = self.widened(values)
         written = values.view(np.int64)
         near, moving = written[NEAREST : NEAREST + 1], written[self.moving()]
-        kept = drop - self._more_bits
+        kept = drop - max(self._more_bits, 0)
+        coarser -= min(self._more_bits, 0)
         half, below = 1 << (kept - 1), ~((1 << kept) - 1)
         if self.is_watching and (written[NEAREST:] & mask).any():
             self.rounding.add(self.step)
@@ -182,7 +199,7 @@ class Lanes:
             return values
         if coarser:
             drawn = self.bits(moving.size, kept + coarser).reshape(moving.shape)
-            inexact = (moving & mask) != 0
+            inexact = _is_off(values[self.moving()], mask, everywhere=everywhere)
             moving += np.where(inexact, drawn - ((1 << (kept + coarser - 1)) - half), half)
         else:
             moving += self.bits(moving.size, kept).reshape(moving.shape)
@@ -207,7 +224,8 @@ class Lanes:
         """Numbers beyond the largest are infinite; the smallest are rounded to its multiples."""
         size = np.abs(values)
         if not size.max() <= form.largest:
-            values[size > form.largest] *= np.inf
+            beyond = size > form.largest
+            values[beyond] = np.copysign(form.beyond, values[beyond])
         if size.min() < form.smallest_normal:
             drawn = values[NEAREST:]
             tiny = (size[NEAREST:] < form.smallest_normal) & (drawn != 0)
@@ -228,7 +246,7 @@ class Lanes:
         else:
             drawn = self.normals(moving.size).reshape(moving.shape)
         with np.errstate(invalid="ignore", over="ignore"):
-            moving += drawn * (deviation * self.times)
+            moving += drawn * np.where(np.isfinite(deviation), deviation * self.times, 0.0)
         return values
 
     # --- Decisions --------------------------------------------------------------------------------
@@ -237,6 +255,7 @@ class Lanes:
         """One lane where all lanes agree; else remember which of them decided otherwise."""
         if values.shape[0] == 1:
             return values
+        self.decided |= bool(decision)
         first = values[:1]
         same = values == first
         if same.all():
@@ -253,6 +272,14 @@ class Lanes:
         """Remember that the present step decided otherwise in some lanes."""
         key = self.step, decision
         self.flips[key] = self.flips[key] | lanes if key in self.flips else lanes
+
+
+def _is_off(values: np.ndarray, mask: int, *, everywhere: bool) -> np.ndarray:
+    """Which numbers a dtype does not have, or has only by chance."""
+    if not everywhere:
+        return (values.view(np.int64) & mask) != 0
+    size = np.abs(values)
+    return (size != 0) & (size != 0.5) & (size != 1) & np.isfinite(size)
 
 
 class OneLineAtATime(Lanes):

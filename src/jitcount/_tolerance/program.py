@@ -30,7 +30,7 @@ from jitcount._jax.keys import is_key, keys_of, numbers_of
 from jitcount._tolerance.lanes import format_of
 from jitcount._tolerance.rules import RULES
 from jitcount._tolerance.rules.moving import stored_dtype
-from jitcount._tolerance.rules.rule import is_inexact, same_lanes
+from jitcount._tolerance.rules.rule import NotFollowedError, is_inexact, same_lanes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -39,10 +39,6 @@ if TYPE_CHECKING:
     from jitcount._tolerance.lanes import Lanes
 
     Compute = Callable[..., Any]
-
-
-class NotFollowedError(Exception):
-    """A program has something that no rule follows; the text says what."""
 
 
 class TooLongError(Exception):
@@ -241,7 +237,8 @@ def to_lanes(value: Any, aval: Any) -> np.ndarray:
     """A value of a program as an array of one lane; of a random key, its numbers."""
     if is_key(aval.dtype):
         return numbers_of(value)[None]
-    return np.asarray(value).astype(stored_dtype(aval))[None]
+    # A literal of Python's is a number of its dtype, too.
+    return np.asarray(value, aval.dtype).astype(stored_dtype(aval))[None]
 
 
 def _from_lane(value: np.ndarray, aval: Any) -> Any:
@@ -272,8 +269,9 @@ def _by_jax(equation: Any) -> Compute:
 
 
 def _where_active(active: np.ndarray, new: np.ndarray, old: np.ndarray) -> np.ndarray:
-    new, old = same_lanes([new, old, active])[:2]
-    return np.where(active.reshape(-1, *[1] * (new.ndim - 1)), new, old)
+    """The new values where a condition holds; it has the first axes of what it decides over."""
+    new, old, active = same_lanes([new, old, active])
+    return np.where(active.reshape(*active.shape, *[1] * (new.ndim - active.ndim)), new, old)
 
 
 # --- Loops and branches ---------------------------------------------------------------------------
@@ -324,20 +322,23 @@ def _while(reader: Reader, place: Place) -> Compute:
         active, trips, alone = np.ones(1, bool), 0, 0
         while True:
             reader.check_time()
-            active = active & condition.run(lanes, [*asked, *carry])[0].astype(bool)
+            # Under vmap a loop has a condition for each element, and goes on while any holds.
+            active = condition.run(lanes, [*asked, *carry])[0].astype(bool)
             if not active.any():
                 break
             found = body.run(lanes, [*given, *carry])
             if active.all():
                 carry = found
             else:
-                lanes.step = step
-                lanes.flip("the number of steps of the loop", _spread(active, lanes) != active[0])
+                if (active != active[:1]).any():
+                    lanes.step = step
+                    other = (active != active[:1]).reshape(len(active), -1).any(1)
+                    lanes.flip("the number of steps of the loop", other)
                 carry = [
                     _where_active(active, new, old) for new, old in zip(found, carry, strict=True)
                 ]
             trips += 1
-            alone = 0 if active[0] else alone + 1
+            alone = 0 if active[0].any() else alone + 1
             if alone > _MOST_TRIPS_ALONE:
                 break
         reader.longest_loop = max(reader.longest_loop, trips)
@@ -348,10 +349,6 @@ def _while(reader: Reader, place: Place) -> Compute:
 
 # A draw may need more steps than the reference to come to an end, or never come to one.
 _MOST_TRIPS_ALONE = 1000
-
-
-def _spread(active: np.ndarray, lanes: Lanes) -> np.ndarray:
-    return np.broadcast_to(active, lanes.count) if active.shape[0] == 1 else active
 
 
 def _cond(reader: Reader, place: Place) -> Compute:

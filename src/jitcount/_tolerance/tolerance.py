@@ -12,11 +12,13 @@ import numpy as np
 from jitcount._hlo.locations import sites_at
 from jitcount._jax.jaxprs import Stacks, equations_in, inner_jaxprs
 from jitcount._observe.muting import muted
+from jitcount._text import one_line
 from jitcount._tolerance.lanes import FIRST_DRAW, Lanes
 from jitcount._tolerance.products import rounding_of_products
-from jitcount._tolerance.program import NotFollowedError, Reader, to_lanes
+from jitcount._tolerance.program import Reader, to_lanes
+from jitcount._tolerance.rules.rule import NotFollowedError
 from jitcount._tolerance.tracing import NotTraceableError, traced
-from jitcount._tolerance.widths import Spread, jumps, spread_of
+from jitcount._tolerance.widths import Spread, jumps, spread_of, would_jump
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,7 +35,7 @@ FLOAT32 = "float32"
 _DRAWS = (3e7, 16), (3e8, 6), (math.inf, 4)
 _COST_OF_A_NUMBER = 30
 _FINER_DRAWS = 8
-_MORE_BITS = 4
+_MORE_BITS, _FEWER_BITS = 4, 3
 
 
 @dataclass(frozen=True)
@@ -119,7 +121,7 @@ def tolerance(
     """Derive how far ``f(*args, **kwargs)`` may be from its exact value, on any backend.
 
     The function is traced, not called. Its operations are evaluated in double precision, and many
-    times with each of them rounded at random to its own dtype; the tolerance of an element is six
+    times with each of them rounded at random to its own dtype; the tolerance of an element is seven
     times what it deviates by. The same arguments always get the same tolerance.
 
     >>> import jax, jitcount, numpy as np
@@ -173,13 +175,21 @@ class Evaluation:
         self.draws = next(draws for most, draws in _DRAWS if work <= most)
 
     def run(self, lanes: Lanes) -> list[np.ndarray]:
-        """The results of all lanes."""
+        """The results of all lanes.
+
+        Raises:
+            NotTraceableError: an operation cannot be followed.
+        """
         lanes.products = self.products
         with muted(), np.errstate(all="ignore"):
             try:
                 return self.program.run(lanes, self.arguments)
             except NotFollowedError as error:
                 raise NotTraceableError(_not_followed(self.traced, str(error))) from None
+            except Exception as error:
+                name = self.reader.places[lanes.step].equation.primitive.name
+                what = f"{name} at {self.site(lanes.step)} ({one_line(error)})"
+                raise NotTraceableError(_not_followed(self.traced, what)) from error
 
     def site(self, step: int) -> CallSite:
         """The user's line of a step."""
@@ -200,22 +210,36 @@ class Evaluation:
             finer = [
                 spread_of(each, dtype, unit) for each, dtype in zip(again, dtypes, strict=True)
             ]
+        # A decision that no draw has changed may still be within reach of other backends.
+        greater_lanes, greater = lanes, spreads
+        if lanes.decided:
+            greater_lanes = Lanes(_FINER_DRAWS, more_bits=-_FEWER_BITS)
+            again = self.run(greater_lanes)
+            greater = [
+                spread_of(each, dtype, unit) for each, dtype in zip(again, dtypes, strict=True)
+            ]
         found = []
-        for name, dtype, each, spread, fine in zip(
-            self.traced.names, dtypes, values, spreads, finer, strict=True
+        for at, (name, dtype, each, spread) in enumerate(
+            zip(self.traced.names, dtypes, values, spreads, strict=True)
         ):
-            none = np.isnan(spread.width)
-            jumped = jumps(each, spread, lanes.flips, fine)
-            width = np.where(jumped, np.nan, spread.width)
+            none = np.isnan(spread.width) | jumps(each, spread, lanes.flips, finer[at])
+            near = np.zeros_like(none)
+            if greater is not spreads:
+                near = would_jump(spread, greater[at]) & ~none
             why = ""
-            if none.any() or jumped.any():
-                why = self._why_none(each, none | jumped, spread, lanes)
+            if none.any():
+                why = self._why_none(each, none, spread, lanes)
+            elif near.any():
+                why = self._why_none(again[at], near, greater[at], greater_lanes)
+                why = why.replace(" draws", f" draws with {2**_FEWER_BITS} times the rounding")
+            width = np.where(none | near, np.nan, spread.width)
             found.append(ExpectedResult(name, dtype, spread.reference, width, why))
         return tuple(found)
 
     def _why_none(self, values: np.ndarray, none: np.ndarray, spread: Spread, lanes: Lanes) -> str:
         """Why no tolerance exists for some elements, in a sentence."""
-        off = np.where(none, np.abs(values[FIRST_DRAW:] * 1.0 - values[:1]), 0.0)
+        with np.errstate(all="ignore"):
+            off = np.where(none, np.abs(values[FIRST_DRAW:] * 1.0 - values[:1]), 0.0)
         moved = np.nan_to_num(off).reshape(len(off), -1).max(1)
         far = moved > moved.max() / 2 if moved.max() > 0 else moved > 0
         flips = {key: flipped[FIRST_DRAW:] for key, flipped in lanes.flips.items()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
@@ -13,7 +14,7 @@ from jitcount._observe.muting import muted
 from jitcount._text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 
 class NotTraceableError(ValueError):
@@ -64,6 +65,11 @@ def traced(f: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
         )
     leaves, tree = jax.tree.flatten((tuple(args), dict(kwargs)))
     is_array = [isinstance(leaf, jax.Array | np.ndarray | np.generic) for leaf in leaves]
+    if any(isinstance(leaf, jax.core.Tracer) for leaf in leaves):
+        raise NotTraceableError(
+            f"the tolerance of {name} is asked for while something else is traced",
+            "call it outside of jit, grad and vmap",
+        )
     for number, (leaf, traces) in enumerate(zip(leaves, is_array, strict=True)):
         if traces and _is_deleted(leaf):
             raise NotTraceableError(
@@ -79,13 +85,28 @@ def traced(f: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
         return f(*positional, **named)
 
     arrays = [leaf for leaf, traces in zip(leaves, is_array, strict=True) if traces]
+    with muted(), _explained(name):
+        closed, shapes = jax.make_jaxpr(of_arrays, return_shape=True)(*arrays)
+    paths = [path for path, _ in jax.tree_util.tree_leaves_with_path(shapes)]
+    names = tuple(jax.tree_util.keystr(path) for path in paths)
+    return Traced(name, closed, arrays, names)
+
+
+@contextlib.contextmanager
+def _explained(name: str) -> Iterator[None]:
+    """Say in a sentence why a function could not be traced."""
     try:
-        with muted():
-            closed, shapes = jax.make_jaxpr(of_arrays, return_shape=True)(*arrays)
+        yield
     except jax.errors.ConcretizationTypeError as error:
         where = _line_of(error) or "a line of JAX's"
         raise NotTraceableError(
             f"{name} looks at the values of its arguments at {where}, so no tolerance can be "
+            "derived"
+        ) from None
+    except jax.errors.TracerArrayConversionError as error:
+        where = _line_of(error) or "a line of JAX's"
+        raise NotTraceableError(
+            f"{name} hands its arguments to NumPy or Python at {where}, so no tolerance can be "
             "derived"
         ) from None
     except jax.errors.JAXTypeError as error:
@@ -100,9 +121,6 @@ def traced(f: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
             f"{name} returns something that is no array: {_first_sentence(error)}",
             "return arrays alone",
         ) from None
-    paths = [path for path, _ in jax.tree_util.tree_leaves_with_path(shapes)]
-    names = tuple(jax.tree_util.keystr(path) for path in paths)
-    return Traced(name, closed, arrays, names)
 
 
 def name_of(f: Any) -> str:

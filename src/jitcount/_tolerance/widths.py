@@ -1,6 +1,6 @@
 """From the scatter of the draws to the tolerance of each element.
 
-The tolerance is six deviations: of the element's own draws, and a little of the whole array's,
+The tolerance is seven deviations: of the element's own draws, and a little of the whole array's,
 since sixteen draws know their deviation to a sixth only. It is never less than twice what rounding
 to the nearest made of it.
 
@@ -23,7 +23,7 @@ from jitcount._tolerance.rules.rule import is_inexact
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_DEVIATIONS = 6.0
+_DEVIATIONS = 7.0
 
 # The array's own deviation counts as so many draws more.
 _POOLED = 4
@@ -95,15 +95,22 @@ def spread_of(values: np.ndarray, dtype: str, unit: float) -> Spread:
     reference = np.where(finite, reference, drawn[0])
     off = np.where(finite, np.abs(np.where(finite, drawn, 0) - np.where(finite, reference, 0)), 0.0)
     deviation = np.sqrt(np.mean(np.square(off[FIRST_DRAW - NEAREST :]), 0))
-    pooled = float(np.median(deviation)) if deviation.size else 0.0
-    draws = len(drawn) - 1
-    both = (draws * np.square(deviation) + _POOLED * pooled**2) / (draws + _POOLED)
+    draws, pooled = len(drawn) - 1, _pooled(deviation, np.where(finite, np.abs(reference), 0.0))
+    both = (draws * np.square(deviation) + _POOLED * np.square(pooled)) / (draws + _POOLED)
     width = np.maximum(_DEVIATIONS * np.sqrt(both), _OF_NEAREST * off[0])
     # A backend may flush what is smaller to zero.
     width = np.where(width > 0, width + format_of(dtype).smallest_normal, width)
     mixed = ~finite & ~agree
     width = np.where(finite, width, np.where(agree, 0.0, np.nan))
     return Spread(reference, width, deviation, mixed, unit)
+
+
+def _pooled(deviation: np.ndarray, size: np.ndarray) -> np.ndarray:
+    """The deviation of an element as one of its array: relative to it, where that is less."""
+    if not deviation.size:
+        return deviation
+    relative = np.divide(deviation, size, out=np.zeros(size.shape), where=size > 0)
+    return np.minimum(np.median(deviation), np.median(relative) * size)
 
 
 def _agree(drawn: np.ndarray) -> np.ndarray:
@@ -145,6 +152,21 @@ def jumps(
     if flips:
         moves |= (finer.deviation < spread.deviation / _VANISHES) & _is_parted(values, spread)
     return np.asarray(moves & (spread.deviation > _JUMP * _smallest_step(spread)))
+
+
+def would_jump(spread: Spread, greater: Spread) -> np.ndarray:
+    """Where roundings that are eight times as large move a result by far more than that.
+
+    A decision that no draw has changed may be near enough for another backend to change it.
+    """
+    if spread.reference.dtype.kind not in "fc":
+        return np.isnan(greater.width) & ~np.isnan(spread.width)
+    moves = greater.deviation > _FAR * spread.deviation
+    return np.asarray(moves & (greater.deviation > _FAR * _smallest_step(spread)))
+
+
+# How many times as far: eight times is what a smooth function does.
+_FAR = 100.0
 
 
 def _is_parted(values: np.ndarray, spread: Spread) -> np.ndarray:

@@ -28,7 +28,8 @@ def _columns(x: np.ndarray, axes: Sequence[int]) -> np.ndarray:
     """The axes that are reduced, as one axis at the end."""
     inner = [axis + 1 for axis in axes]
     moved = np.moveaxis(x, inner, range(x.ndim - len(inner), x.ndim))
-    return moved.reshape(*moved.shape[: x.ndim - len(inner)], -1)
+    kept = moved.shape[: x.ndim - len(inner)]
+    return moved.reshape(*kept, math.prod(moved.shape[len(kept) :]))
 
 
 @rule("reduce_sum")
@@ -90,9 +91,22 @@ def _of_axes(ufunc: Any) -> Callable[..., np.ndarray]:
     return lambda x, axis: ufunc.reduce(x, axis=axis)
 
 
+def _extreme(ufunc: Any, sign: int) -> Callable[..., np.ndarray]:
+    """The largest or smallest; of nothing the other end of what the dtype has."""
+
+    def reduced(x: np.ndarray, axis: tuple[int, ...]) -> np.ndarray:
+        if x.size:
+            return np.asarray(ufunc.reduce(x, axis=axis))
+        limits = None if x.dtype.kind in "fb" else np.iinfo(x.dtype)
+        ends = (-np.inf, np.inf) if limits is None else (limits.min, limits.max)
+        return np.asarray(ufunc.reduce(x, axis=axis, initial=ends[sign > 0]))
+
+    return reduced
+
+
 for _name, _function in {
-    "reduce_max": _of_axes(np.maximum),
-    "reduce_min": _of_axes(np.minimum),
+    "reduce_max": _extreme(np.maximum, -1),
+    "reduce_min": _extreme(np.minimum, 1),
     "reduce_and": _of_axes(np.bitwise_and),
     "reduce_or": _of_axes(np.bitwise_or),
     "reduce_xor": _reduce_xor,

@@ -14,7 +14,7 @@ import numpy as np
 import scipy.linalg
 
 from jitcount._tolerance.lanes import FIRST_DRAW, NEAREST, format_of
-from jitcount._tolerance.rules.rule import dtype_of, rule, same_lanes
+from jitcount._tolerance.rules.rule import NotFollowedError, dtype_of, rule, same_lanes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -214,7 +214,7 @@ def _qr(equation: Any) -> Compute:
         found = np.linalg.qr(_moved(lanes, matrix, dtype), mode)
         made = [lanes.rounded(np.array(part), dtype) for part in found]
         if len(equation.outvars) > len(made):  # with pivoting
-            raise NotImplementedError("qr with pivoting")
+            raise NotFollowedError("qr with pivoting has no rule")
         return made
 
     return compute

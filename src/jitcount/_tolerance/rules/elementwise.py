@@ -9,9 +9,16 @@ import ml_dtypes
 import numpy as np
 from scipy import special
 
+from jitcount._jax.jaxprs import eval_in_doubles
 from jitcount._numerics.error_bounds import EXPECTED_ULPS
 from jitcount._tolerance.lanes import REFERENCE, format_of
-from jitcount._tolerance.rules.rule import dtype_of, is_inexact, of_same_rank, rule
+from jitcount._tolerance.rules.rule import (
+    dtype_of,
+    is_inexact,
+    of_same_rank,
+    rule,
+    same_lanes,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,7 +33,7 @@ _iinfo: Any = ml_dtypes.iinfo
 # What is computed by series and continued fractions, of which nothing is published.
 _ULPS_OF_SERIES = 16.0
 
-# A bound may be passed by this much: six deviations of a uniform noise are more than its range.
+# A bound may be passed by this much: seven deviations of a uniform noise are more than its range.
 _SPARE = 0.95
 
 
@@ -34,9 +41,9 @@ def _coarser(ulps: float) -> int:
     """How many bits are not right where a function is off by so many ulps."""
     if ulps <= _NEAREST:
         return 0
-    # Six deviations of a noise of 2**bits ulps, and of the rounding that follows.
+    # Seven deviations of a noise of 2**bits ulps, and of the rounding that follows.
     bits = 1
-    while 6 * math.sqrt((4**bits + 1) / 12) < _SPARE * ulps:
+    while 7 * math.sqrt((4**bits + 1) / 12) < _SPARE * ulps:
         bits += 1
     return bits
 
@@ -45,13 +52,20 @@ _NEAREST = 0.5
 
 
 def _unary(name: str, function: Function, ulps: float, bounds: tuple[float, float] | None) -> None:
-    coarser = _coarser(ulps)
+    coarser, steps = _coarser(ulps), _STEPS.get(name, 0.0)
+    everywhere = name != "sqrt"  # of a square it is the root
 
     def make(equation: Any) -> Compute:
         dtype = dtype_of(equation.outvars[0])
 
         def compute(lanes: Lanes, x: np.ndarray) -> np.ndarray:
-            y = lanes.rounded(function(x), dtype, coarser)
+            y = function(x)
+            if steps:
+                relative = np.where(np.isfinite(x[:1]), np.abs(x[:1]) * steps, 0.0)
+                y = lanes.scattered(y, relative * np.abs(y[:1]) * format_of(dtype).unit)
+            if y.dtype.kind == "c" and name in _WITH_A_CUT:
+                lanes.settled((x.real < 0) & np.signbit(x.imag), "the side of a branch cut")
+            y = lanes.rounded(y, dtype, coarser, everywhere=everywhere)
             if bounds is not None and y.dtype.kind == "f":
                 np.clip(y, *bounds, out=y)
             return y
@@ -72,6 +86,12 @@ def _rsqrt(x: np.ndarray) -> np.ndarray:
 def _cbrt(x: np.ndarray) -> np.ndarray:
     return np.cbrt(x)
 
+
+_WITH_A_CUT = frozenset({"log", "sqrt"})
+
+# Functions that backends compute as an exponential of a multiple of their argument, which is
+# rounded first: by how much of the argument that moves them, relative to their size.
+_STEPS = {"exp2": 0.15, "sinh": 0.15, "cosh": 0.15}
 
 _ANY = None
 _UNIT = (-1.0, 1.0)
@@ -101,6 +121,7 @@ _FUNCTIONS: tuple[tuple[str, Function, tuple[float, float] | None], ...] = (
     ("erfc", special.erfc, (0.0, 2.0)),
 )
 _ULPS = EXPECTED_ULPS | {
+    "erf": 6.0,
     "exp2": 4.0,
     "cbrt": 6.0,
     **dict.fromkeys(("asin", "acos", "atan"), 8.0),
@@ -131,8 +152,7 @@ def _by_series(name: str, function: Function, steps: Function) -> None:
             ]
             y = np.asarray(function(*given))
             moved = steps(y[:1], *(x[:1] for x in ranked)) * format_of(out).unit
-            moved = np.where(np.isfinite(moved) & (y[:1] != np.rint(y[:1])), moved, 0.0)
-            return lanes.rounded(lanes.scattered(y, moved), out, coarser)
+            return lanes.rounded(lanes.scattered(y, moved), out, coarser, everywhere=True)
 
         return compute
 
@@ -158,8 +178,8 @@ _LANCZOS = 8.0
 
 for _series, _function, _steps in (
     ("erf_inv", special.erfinv, lambda y, x: np.abs(y)),
-    ("lgamma", special.gammaln, lambda y, x: np.abs(x) + _LANCZOS),
-    ("digamma", special.digamma, lambda y, x: 2.0 * np.minimum(np.abs(x), 1.0) + 4.0),
+    ("lgamma", special.gammaln, lambda y, x: 1.5 * (np.abs(x) + _LANCZOS)),
+    ("digamma", special.digamma, lambda y, x: 2.0 * np.minimum(np.abs(x), 1.0) + 6.0),
     ("polygamma", _polygamma, lambda y, n, x: _LANCZOS * np.abs(y)),
     ("zeta", special.zeta, lambda y, x, q: 4.0 * np.abs(y)),
     ("igamma", special.gammainc, lambda y, a, x: 2.0 * (a + _LANCZOS) * y),
@@ -263,9 +283,24 @@ def _rem(equation: Any) -> Compute:
     return _binary(equation, compute)
 
 
+_ULPS_OF_POWERS = 16.0
+
+
 @rule("pow")
 def _pow(equation: Any) -> Compute:
-    return _rounding(equation, np.power, 16.0)
+    dtype = dtype_of(equation.outvars[0])
+    if not dtype.startswith("complex"):
+        return _rounding(equation, np.power, _ULPS_OF_POWERS)
+
+    def compute(lanes: Lanes, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        power = np.power(x, y)
+        lanes.settled((x.real < 0) & np.signbit(x.imag), "the side of a branch cut")
+        # An exponential of a logarithm: what that is rounded by counts as often as it is large.
+        steps = np.abs(y[:1] * np.log(x[:1])) + 1
+        moved = lanes.scattered(power, steps * np.abs(power[:1]) * format_of(dtype).unit)
+        return lanes.rounded(moved, dtype, _coarser(_ULPS_OF_POWERS))
+
+    return _binary(equation, compute)
 
 
 @rule("integer_pow")
@@ -273,8 +308,8 @@ def _integer_pow(equation: Any) -> Compute:
     power, dtype = equation.params["y"], dtype_of(equation.outvars[0])
     if not is_inexact(dtype):
         return lambda lanes, x: np.power(x, np.asarray(power, x.dtype))
-    # Repeated squares: two roundings each, and a quotient.
-    products = 2 * max(abs(power).bit_length() - 1, 1) * 0.5
+    # Repeated squares double what they were off before, and so do products one after another.
+    products = max(abs(power) - 1, 1) * 0.5
     coarser = _coarser(products + (EXPECTED_ULPS["divide"] if power < 0 else 0.0))
 
     def compute(lanes: Lanes, x: np.ndarray) -> np.ndarray:
@@ -294,7 +329,13 @@ def _square(equation: Any) -> Compute:
 
 @rule("atan2")
 def _atan2(equation: Any) -> Compute:
-    return _rounding(equation, np.arctan2, 8.0)
+    dtype, coarser = dtype_of(equation.outvars[0]), _coarser(8.0)
+
+    def compute(lanes: Lanes, y: np.ndarray, x: np.ndarray) -> np.ndarray:
+        lanes.settled((x < 0) & np.signbit(y), "the side of a branch cut")
+        return lanes.rounded(np.arctan2(y, x), dtype, coarser, everywhere=True)
+
+    return _binary(equation, compute)
 
 
 @rule("nextafter")
@@ -491,7 +532,7 @@ def _to_floats(source: str, to: str) -> Compute:
     if not is_inexact(source):
         if source == "bool":
             return lambda lanes, x: x.astype(wide)
-        return lambda lanes, x: lanes.rounded(x.astype(wide), to, grows=False)
+        return lambda lanes, x: lanes.rounded(x.astype(wide), to)
     real = source.startswith("complex") and not to.startswith("complex")
     narrows = format_of(to).mantissa < format_of(source).mantissa
     grows = format_of(to).largest < format_of(source).largest
@@ -553,6 +594,24 @@ def _reduce_precision(equation: Any) -> Compute:
         kept = np.where(np.isfinite(x), kept, x)
         kept = np.where(np.abs(kept) > largest, np.copysign(np.inf, x), kept)
         return np.where(np.abs(kept) < least, np.copysign(0.0, x), kept)
+
+    return compute
+
+
+@rule("igamma_grad_a", "random_gamma_grad")
+def _by_jax_in_doubles(equation: Any) -> Compute:
+    """A function that only JAX has, in double precision; like all of these, by series."""
+    dtype, coarser = dtype_of(equation.outvars[0]), _coarser(_ULPS_OF_SERIES)
+
+    def compute(lanes: Lanes, *operands: np.ndarray) -> np.ndarray:
+        ranked = np.broadcast_arrays(*of_same_rank(equation, operands))
+        given = [
+            _nudged(lanes, np.array(x), dtype_of(atom))
+            for x, atom in zip(ranked, equation.invars, strict=True)
+        ]
+        found = np.array(eval_in_doubles(equation, same_lanes(given)))
+        moved = _LANCZOS * np.abs(found[:1]) * format_of(dtype).unit
+        return lanes.rounded(lanes.scattered(found, moved), dtype, coarser, everywhere=True)
 
     return compute
 

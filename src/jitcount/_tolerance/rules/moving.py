@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from jitcount._jax.jaxprs import computes
 from jitcount._tolerance.lanes import NEAREST, format_of
 from jitcount._tolerance.rules.rule import (
+    NotFollowedError,
     dtype_of,
     is_inexact,
     lane_by_lane,
@@ -94,6 +96,12 @@ def _empty(equation: Any) -> Compute:
     aval = equation.outvars[0].aval
     made = np.zeros((1, *aval.shape), stored_dtype(aval))
     return lambda lanes: made
+
+
+@rule("tile")
+def _tile(equation: Any) -> Compute:
+    (times,) = [value for value in equation.params.values() if isinstance(value, tuple)]
+    return lambda lanes, x: np.tile(x, (1, *times))
 
 
 @rule("split")
@@ -316,6 +324,8 @@ class _Scatter:
     """One scatter: puts updates into an operand, where the windows of its indices are."""
 
     def __init__(self, equation: Any, combine: Callable[..., None] | None) -> None:
+        if combine is None and computes(equation.params.get("update_jaxpr")):
+            raise NotFollowedError("scatter with a function of its own")
         numbers = equation.params["dimension_numbers"]
         self._aval, updates = equation.invars[0].aval, equation.invars[2].aval
         self._combine = combine

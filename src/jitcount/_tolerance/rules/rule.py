@@ -15,6 +15,11 @@ if TYPE_CHECKING:
     Make = Callable[[Any], Compute]
     """Takes an equation."""
 
+
+class NotFollowedError(Exception):
+    """A program has something that no rule follows; the text says what."""
+
+
 RULES: dict[str, Make] = {}
 """What makes the computation of an equation, by the name of its primitive."""
 

@@ -65,7 +65,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--as-if", default="", metavar="T", dest="jitcount_as_if",
         help="compute as this TPU or GPU would, without having it: its compiler's programs, its "
-        "roundings; a failed test shows the lines that round",
+        "roundings; a failed test shows the lines that round; or with other roundings than this "
+        "machine's, as any backend may: rounding, or rounding:7 for another seed",
     )  # fmt: skip
     group.addoption(
         "--as-if-exact-products", action="store_true", dest="jitcount_as_if_exact",

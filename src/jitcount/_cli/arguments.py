@@ -137,7 +137,8 @@ def add_targets(parser: argparse.ArgumentParser, about_target: str) -> None:
     )
     parser.add_argument(
         "--as-if", default="", metavar="T",
-        help="compute as this TPU or GPU would: its compiler's programs, its roundings",
+        help="compute as this TPU or GPU would: its compiler's programs, its roundings; or as this "
+        "machine would with other roundings: rounding, or rounding:7 for another seed",
     )  # fmt: skip
 
 

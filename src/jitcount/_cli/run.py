@@ -157,11 +157,14 @@ def main(options: Options) -> int:
     """Refuse what cannot be run; else the exit code is the script's, or 1 past the limit."""
     try:
         _require_files(options.ledger, options.profile_trace)
-        if targets := [*options.targets, *filter(None, [options.as_if])]:
+        if options.targets or options.as_if:
+            from jitcount._emulate.other_rounding.names import require_usable
             from jitcount._targets.host import prefer_cpu
             from jitcount._targets.installed import installed_targets
 
-            installed_targets(targets)
+            installed_targets(options.targets)
+            if options.as_if:
+                require_usable(options.as_if)
             prefer_cpu()
     except (LedgerError, ValueError, ImportError) as error:  # of a file, or of a target
         raise UsageError(str(error)) from None

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import math
 import sys
 import threading
 from collections import Counter
@@ -20,6 +21,8 @@ from typing import TYPE_CHECKING, Any
 from jitcount._emulate.active_target import activate_target
 from jitcount._emulate.arithmetic import EXACT
 from jitcount._emulate.emulator import Emulated, Emulator
+from jitcount._emulate.other_rounding.names import seed_of
+from jitcount._emulate.other_rounding.program import OtherRounding
 from jitcount._emulate.result import EmulatedProgram, Emulation, by_line
 from jitcount._jax import settings, substituting
 from jitcount._jax.frames import calls_under_way
@@ -75,12 +78,18 @@ class as_if:  # noqa: N801 (reads as words where it is used)
     """
 
     def __init__(
-        self, target: str, *, timeout: float = 600.0, exact_products: bool = False
+        self,
+        target: str,
+        *,
+        timeout: float = 600.0,
+        exact_products: bool = False,
+        scale: float | None = None,
     ) -> None:
-        named = parse(target)
-        require_installed(named)
-        emulator = Emulator.for_target(named, timeout)
-        self._emulator = replace(emulator, arithmetic=EXACT) if exact_products else emulator
+        seed = seed_of(target)
+        if seed is None:
+            self._emulator = _emulator_of_target(target, timeout, scale, is_exact=exact_products)
+        else:
+            self._emulator = _other_rounding(target, seed, scale, is_exact=exact_products)
         self._blocks = OpenBlocks()
 
     def __enter__(self) -> Emulation:
@@ -98,13 +107,39 @@ class as_if:  # noqa: N801 (reads as words where it is used)
         self._blocks.take(sys._getframe(1)).close()  # noqa: SLF001 (the same)
 
 
+def _emulator_of_target(
+    target: str, timeout: float, scale: float | None, *, is_exact: bool
+) -> Emulator:
+    if scale is not None:
+        raise ValueError(f"as_if({target!r}) has no scale: it is for as_if('rounding')")
+    named = parse(target)
+    require_installed(named)
+    emulator = Emulator.for_target(named, timeout)
+    return replace(emulator, arithmetic=EXACT) if is_exact else emulator
+
+
+def _other_rounding(
+    target: str, seed: int, scale: float | None, *, is_exact: bool
+) -> OtherRounding:
+    if is_exact:
+        raise ValueError(
+            f"as_if({target!r}) rounds no products otherwise: exact_products is no use"
+        )
+    scale = 1.0 if scale is None else scale
+    if not (isinstance(scale, int | float) and 0 <= scale < math.inf):
+        raise ValueError(
+            f"as_if({target!r}): a scale is a number from 0 on; it was given {scale!r}"
+        )
+    return OtherRounding(seed, float(scale))
+
+
 def as_if_or_null(target: str) -> AbstractContextManager[Emulation | None]:
     """`as_if(target)`, or a null context where the target is empty."""
     return as_if(target) if target else contextlib.nullcontext()
 
 
 @contextlib.contextmanager
-def emulated_instead(emulator: Emulator) -> Iterator[Emulation]:
+def emulated_instead(emulator: Emulator | OtherRounding) -> Iterator[Emulation]:
     """Let an emulator stand in for the compiler, in all threads, instead of the one in force."""
     emulator.get_ready()
     run = _Run(emulator)
@@ -131,7 +166,7 @@ def as_on_the_cpu() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def emulated_here(emulator: Emulator) -> Iterator[Emulation]:
+def emulated_here(emulator: Emulator | OtherRounding) -> Iterator[Emulation]:
     """Let an emulator stand in for the compiler in this thread; others compute as they did."""
     emulator.get_ready()
     run = _Run(emulator, is_for_one_thread=True)
@@ -153,9 +188,9 @@ _numbers = itertools.count(1_000_000)
 _begun: Counter[str] = Counter()
 
 
-def _name_of_a_new_block(emulator: Emulator) -> str:
+def _name_of_a_new_block(emulator: Emulator | OtherRounding) -> str:
     """What causes call it: "tpu:v5e", and then "tpu:v5e, block 2", for each compiles anew."""
-    name = emulator.target.name
+    name = emulator.name
     _begun[name] += 1
     return name if _begun[name] == 1 else f"{name}, block {_begun[name]}"
 
@@ -171,7 +206,9 @@ class _Late:
 class _Run:
     """What happens to each compile, from the first of the blocks that overlap to the last one."""
 
-    def __init__(self, emulator: Emulator, *, is_for_one_thread: bool = False) -> None:
+    def __init__(
+        self, emulator: Emulator | OtherRounding, *, is_for_one_thread: bool = False
+    ) -> None:
         self._emulator = emulator
         self._thread = threading.get_ident() if is_for_one_thread else None
         self._number = next(_numbers)
@@ -187,9 +224,9 @@ class _Run:
         """By thread, the call that its latest program was compiled for."""
 
     @property
-    def kind(self) -> tuple[str, bool]:
-        """What blocks must have in common to overlap."""
-        return _kind(self._emulator)
+    def written(self) -> str:
+        """The call that opens its blocks; only those that are opened so may overlap."""
+        return self._emulator.written
 
     @property
     def is_open(self) -> bool:
@@ -204,7 +241,7 @@ class _Run:
         """Stand in for the compiler."""
         self._open.enter_context(registry.consuming_programs(self._take))
         if self._thread is None:
-            self._open.enter_context(activate_target(self._emulator.target.name))
+            self._open.enter_context(activate_target(self._emulator.name))
         substituting.blocks.begin(self._block)
 
     def begin_alone(self) -> Emulation:
@@ -224,7 +261,7 @@ class _Run:
         """Let this thread find what the run compiles; for a run of one thread."""
         return settings.number_in_this_thread(self._number)
 
-    def join(self, emulator: Emulator) -> Emulation:
+    def join(self, emulator: Emulator | OtherRounding) -> Emulation:
         """A block begins: it finds in JAX's caches what the run has compiled so far."""
         with registry.changing:
             longest = max(self._emulator.timeout, emulator.timeout)
@@ -318,15 +355,6 @@ def _identity(thread: int, frame: FrameType) -> object:
     return thread, id(frame), describe_call_under_way(frame)
 
 
-def _kind(emulator: Emulator) -> tuple[str, bool]:
-    return emulator.target.name, emulator.arithmetic is EXACT
-
-
-def _written(kind: tuple[str, bool]) -> str:
-    name, is_exact = kind
-    return f"as_if({name!r}, exact_products=True)" if is_exact else f"as_if({name!r})"
-
-
 class _Runs:
     """The run that blocks of the process have begun, if any is open."""
 
@@ -335,18 +363,17 @@ class _Runs:
         self._aside: list[_Run | None] = []
         self._since = ""
 
-    def begin_block(self, emulator: Emulator, site: CallSite) -> Emulation:
+    def begin_block(self, emulator: Emulator | OtherRounding, site: CallSite) -> Emulation:
         """Begin a run, or join the one that is open.
 
         Raises:
             ValueError: it is of another kind.
         """
         emulator.get_ready()
-        kind = _kind(emulator)
         with registry.changing:
-            if self._run is not None and self._run.kind != kind:
+            if self._run is not None and self._run.written != emulator.written:
                 raise ValueError(
-                    f"{_written(kind)} while {_written(self._run.kind)} is open, since "
+                    f"{emulator.written} while {self._run.written} is open, since "
                     f"{self._since}: all threads of a process compute in one way at a time; "
                     "end the other block first"
                 )

@@ -88,6 +88,17 @@ class Emulator:
         """An emulator with the target's own arithmetic."""
         return cls(target, arithmetic_of(target), timeout)
 
+    @property
+    def name(self) -> str:
+        """The target's name: ``"tpu:v5e"``."""
+        return self.target.name
+
+    @property
+    def written(self) -> str:
+        """The call that opens a block of it."""
+        exact = ", exact_products=True" if self.arithmetic is EXACT else ""
+        return f"as_if({self.name!r}{exact})"
+
     def get_ready(self) -> None:
         """Start the compilers of the target and of this machine, beside the user's program."""
         compilers().get_ready(self.target)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from jitcount._emulate.facts import facts_of
+from jitcount._emulate.other_rounding.program import OtherRounding
 from jitcount._emulate.product_source import product_in
 from jitcount._emulate.translate import NEAR
 from jitcount._text import encode_safely, escape_control_chars
@@ -96,7 +97,7 @@ class Emulation:
     As if on tpu:v5e: nothing was compiled
     """
 
-    emulator: Emulator
+    emulator: Emulator | OtherRounding
     programs: list[EmulatedProgram] = field(default_factory=list)
     """Those that were compiled while the block was open; where it overlaps with others, also what
     these had compiled before, which it uses as well."""
@@ -113,7 +114,7 @@ class Emulation:
     @property
     def target(self) -> str:
         """The name of the target that the block emulates."""
-        return self.emulator.target.name
+        return self.emulator.name
 
     @property
     def faithful(self) -> bool:
@@ -134,7 +135,7 @@ class Emulation:
         """
         from jitcount._emulate.error import error_by_line  # noqa: PLC0415 (it opens blocks itself)
 
-        return error_by_line(self.emulator, f, *arguments, **named)
+        return error_by_line(self._target_emulator("error_by_line"), f, *arguments, **named)
 
     def error_bound(self, f: Callable[..., Any], *arguments: Any, **named: Any) -> ErrorBound:
         """How far the chip's own ``f(*arguments)`` may be from this: orders of sums, last ulps.
@@ -143,12 +144,21 @@ class Emulation:
         """
         from jitcount._emulate.error import error_bound  # noqa: PLC0415 (the same)
 
-        return error_bound(self.emulator, f, *arguments, **named)
+        return error_bound(self._target_emulator("error_bound"), f, *arguments, **named)
 
     @property
     def arithmetic(self) -> Facts:
         """What is known of the target's arithmetic, and what becomes of it here."""
-        return Facts(self.target, facts_of(self.emulator.target))
+        return Facts(self.target, facts_of(self._target_emulator("arithmetic").target))
+
+    def _target_emulator(self, wanted: str) -> Emulator:
+        if isinstance(self.emulator, OtherRounding):
+            raise ValueError(  # noqa: TRY004 (the emulation is as it should be)
+                f"{wanted} is about a target's arithmetic, and this is {self.emulator.written}; "
+                "jitcount.tolerance(f, x) says how far rounding may move a result, and by which "
+                "lines"
+            )
+        return self.emulator
 
     def __str__(self) -> str:
         from jitcount._show.emulation_table import emulation_table  # noqa: PLC0415 (to the right)

@@ -42,6 +42,7 @@ from jitcount._jax.executables import (
     written_options,
 )
 from jitcount._jax.replacing import main_function, with_body
+from jitcount._jax.rewriting import rewritten
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -140,6 +141,23 @@ class Compilable:
         given = self._arguments
         return loaded_executable(
             given["backend"], written, given["executable_devices"], self._options
+        )
+
+    def compile_rewritten(self, rewrite: Callable[[Any], None] | None) -> Any:
+        """Compile the module after a function has changed a copy of it, past the persistent cache.
+
+        Without a function it is compiled as it is.
+        """
+        given = self._arguments
+        written = rewritten(given["computation"], rewrite)
+        with _mlir.make_ir_context():
+            module = ir.Module.parse(written)
+        return _compiler.backend_compile_and_load(
+            given["backend"],
+            module,
+            given["executable_devices"],
+            outside_of_blocks(given["compile_options"]),
+            given["host_callbacks"],
         )
 
     def compile(self, text: str) -> Any:

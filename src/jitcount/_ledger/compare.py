@@ -40,6 +40,7 @@ from jitcount._numerics.arrays import decode, parts
 from jitcount._numerics.expected import BETWEEN_RUNS, EXACT, OF_OWN_CASES, OF_TOLERANCE
 from jitcount._numerics.judging import judge_pair
 from jitcount._targets.chips.tpu import TPUS
+from jitcount._targets.names import ROUNDING
 
 if TYPE_CHECKING:
     import os
@@ -414,7 +415,7 @@ def predictions(ledgers: Mapping[str, Ledger]) -> list[Prediction]:
 def _emulates(one: Environment, other: Environment) -> bool:
     """Whether the first environment emulates the device that the second one is."""
     platform, _, chip = one.as_if.partition(":")
-    if not one.as_if or other.as_if:
+    if not chip or platform == ROUNDING or other.as_if:
         return False
     if platform == "tpu":
         return other.platform == "tpu" and other.device_kind in _TPU_KINDS.get(chip, ())

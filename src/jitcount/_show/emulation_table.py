@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from jitcount._show.parts import Heading, Note, Part, Row, Table, words
 from jitcount._show.text import signature_of
+from jitcount._targets.names import ROUNDING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -20,11 +21,25 @@ def emulation_table(emulation: Emulation) -> list[Part]:
     return sums_table(emulation.target, EmulationSums.from_programs(emulation.programs))
 
 
+def is_rounding(target: str) -> bool:
+    """Whether that is no target, but this machine with other roundings."""
+    return target.partition(":")[0] == ROUNDING
+
+
+def title_of(target: str) -> str:
+    """How it was computed: ``"As if on tpu:v5e"``, ``"Computed with other rounding (seed 7)"``."""
+    if not is_rounding(target):
+        return f"As if on {target}"
+    return f"Computed with other rounding (seed {target.partition(':')[2] or 0})"
+
+
 def sums_table(target: str, sums: EmulationSums) -> list[Part]:
     """The table of an emulation, for programs that were added up already."""
+    title = title_of(target)
     if not sums.programs:
-        return [Heading(f"As if on {target}: nothing was compiled")]
-    heading = f"As if on {target}: {sums.faithful} of {sums.programs} programs computed as there"
+        return [Heading(f"{title}: nothing was compiled")]
+    there = "" if is_rounding(target) else " computed as there"
+    heading = f"{title}: {sums.faithful} of {sums.programs} programs{there}"
     parts: list[Part] = [Heading(heading)]
     rows: list[Row] = [(*key, ", ".join(sorted(names))) for key, names in sums.rounded.items()]
     if rows:

@@ -10,6 +10,7 @@ import jax
 import msgspec
 
 from jitcount._emulate.as_if import as_if_or_null
+from jitcount._emulate.other_rounding.names import seed_of
 from jitcount._ledger.environment import environment
 from jitcount._ledger.findings import findings
 from jitcount._ledger.ledger import CaseEntry, Ledger
@@ -76,7 +77,8 @@ def run_suite(
 
 def known_here(as_if: str = "") -> list[Miscompile]:
     """The known miscompiles of the compiler that is used: this machine's, or a target's."""
-    platform = parse(as_if).platform if as_if else jax.devices()[0].platform
+    is_target = bool(as_if) and seed_of(as_if) is None
+    platform = parse(as_if).platform if is_target else jax.devices()[0].platform
     known = known_on(platform, jaxlib_release())
     enough = [each for each in known if each.fewest_devices <= jax.device_count()]
     return _with_or_without_jit(enough)

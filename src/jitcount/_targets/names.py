@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from jitcount._targets.chips.chip import Chip
 
 
+ROUNDING = "rounding"
+"""What computes on this machine with other roundings: a name for `as_if`, and no target."""
+
+
 class TargetTooSmallError(ValueError):
     """A program is sharded over more devices than a target has."""
 
@@ -57,6 +61,11 @@ def parse(name: str) -> Target:
     if not isinstance(name, str):
         raise TypeError(f"a target is a name, as 'tpu:v5e'; it was given {name!r}")
     platform, _, rest = name.partition(":")
+    if platform == ROUNDING:
+        raise ValueError(
+            f"{name!r} is no target to compile for, but a way to compute on this machine: "
+            f"--as-if {name}"
+        )
     if platform == Cpu.platform:
         return Target(name, Cpu())
     chip, colon, size = rest.partition(":")

@@ -47,6 +47,10 @@ if TYPE_CHECKING:
 class as_if:  # noqa: N801 (reads as words where it is used)
     """Compute as a target would: with its compiler's program, and its arithmetic.
 
+    Or, as if with "rounding", as this machine would with other roundings than its own: each
+    operation of each program is moved within its rounding, as any backend may round it. That needs
+    no target's compiler. "rounding:7" moves everything otherwise, and the same in every run.
+
     What JAX compiles for the CPU while the block is open, in any thread, is compiled by the
     target's own compiler, without the device; what that made is rewritten for this machine, with
     the roundings of that chip, and runs in place of the program. Outside of the block everything is
@@ -67,13 +71,16 @@ class as_if:  # noqa: N801 (reads as words where it is used)
     As if on tpu:v5e: 1 of 1 programs computed as there
 
     Args:
-        target: a name as ``jitcount targets`` lists them: "tpu:v5e", "cuda:h100".
+        target: a name as ``jitcount targets`` lists them: "tpu:v5e", "cuda:h100"; or "rounding",
+            or "rounding:7".
         timeout: how many seconds one compile may take; of blocks that overlap, the longest counts.
         exact_products: compute the target's program without its rounding of products; what is
             left of a difference has another reason.
+        scale: with "rounding", how far everything is moved: 1 as another backend's rounding may,
+            0 not at all, and then it gives this machine's own bits.
 
     Raises:
-        ValueError: there is no such target, or a block of another kind is open in the process.
+        ValueError: there is no such target, an argument is not for it, or a block of another kind is open in the process.
         ImportError: the target's compiler is not installed; the text says how to install it.
     """
 
@@ -85,6 +92,7 @@ class as_if:  # noqa: N801 (reads as words where it is used)
         exact_products: bool = False,
         scale: float | None = None,
     ) -> None:
+        self._emulator: Emulator | OtherRounding
         seed = seed_of(target)
         if seed is None:
             self._emulator = _emulator_of_target(target, timeout, scale, is_exact=exact_products)
@@ -125,11 +133,10 @@ def _other_rounding(
         raise ValueError(
             f"as_if({target!r}) rounds no products otherwise: exact_products is no use"
         )
-    scale = 1.0 if scale is None else scale
-    if not (isinstance(scale, int | float) and 0 <= scale < math.inf):
-        raise ValueError(
-            f"as_if({target!r}): a scale is a number from 0 on; it was given {scale!r}"
-        )
+    if scale is None:
+        return OtherRounding(seed)
+    if not 0 <= scale < math.inf:
+        raise ValueError(f"as_if({target!r}): a scale is from 0 on; it was given {scale!r}")
     return OtherRounding(seed, float(scale))
 
 

@@ -8,6 +8,7 @@ Only what StableHLO itself promises to keep is written: its operations, by name.
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from dataclasses import dataclass
@@ -114,6 +115,29 @@ class Operation:
         """The operations in the bodies of a loop or a branch, and in theirs."""
         return list(_operations_in(self.mlir)) if self.mlir.name in _HOLDERS else []
 
+    @property
+    def is_in_a_body(self) -> bool:
+        """Whether it is in the body of a loop or a branch."""
+        parent = self.mlir.parent
+        return parent is not None and parent.name != "func.func"
+
+    def neighbours(self) -> list[str]:
+        """The names of the operations that it has its operands from, and that use its result."""
+        found: list[str] = []
+        for operand in self.mlir.operands:
+            owner = operand.owner
+            while getattr(owner, "name", "") in _SHAPES:
+                owner = owner.operands[0].owner
+            found.append(str(getattr(owner, "name", "")))
+        users = [use.owner for result in self.mlir.results for use in result.uses]
+        while users:
+            owner = getattr(users[-1], "operation", users[-1])
+            users.pop()
+            if owner.name in _SHAPES:
+                users += [use.owner for use in owner.results[0].uses]
+            found.append(str(owner.name))
+        return [each.partition(".")[2] for each in found]
+
     def before(self) -> Builder:
         """Writes operations in front of this one."""
         return Builder(ir.InsertionPoint(self.mlir))
@@ -159,6 +183,18 @@ class Builder:
         """Whether one array is less than another, ``"LT"``, or equal to it, ``"EQ"``."""
         text = f"#stablehlo<comparison_direction {direction}>"
         return self.apply("compare", one, other, element="i1", comparison_direction=text)
+
+    def is_finite(self, array: Array) -> Array:
+        """Where an array is neither infinite nor NaN."""
+        return self.apply("is_finite", array, element="i1")
+
+    def isnt_finite(self, array: Array) -> Array:
+        """Where an array is infinite or NaN."""
+        return self.apply("not", self.is_finite(array))
+
+    def part_of(self, part: str, array: Array) -> Array:
+        """The real or the imaginary part, ``"imag"``, of complex numbers."""
+        return self.apply(part, array, element=array.element[len("complex<") : -1])
 
     def select(self, which: Array, one: Array, other: Array) -> Array:
         """One array where a condition holds, the other one elsewhere."""
@@ -261,6 +297,9 @@ class Builder:
 # An attribute that belongs to what an operation returned as it was.
 _ABOUT_RESULTS = ("result_layouts", "mhlo.sharding", "sdy.sharding")
 
+# Operations that only say which shape an array has.
+_SHAPES = frozenset({"stablehlo.broadcast_in_dim", "stablehlo.reshape"})
+
 # Operations whose regions are a part of the program; those of others say how two numbers combine.
 _HOLDERS = frozenset(
     {"func.func", "stablehlo.while", "stablehlo.if", "stablehlo.case", "sdy.manual_computation"}
@@ -298,7 +337,7 @@ def _operations_in(holder: Any) -> Iterator[Operation]:
     for region in holder.regions:
         for block in region.blocks:
             every = [each.operation for each in block.operations]
-            for operation, following in zip(every, every[1:], strict=False):
+            for operation, following in itertools.pairwise(every):
                 yield Operation(operation, following)
                 if operation.name in _HOLDERS:
                     yield from _operations_in(operation)

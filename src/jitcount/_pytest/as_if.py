@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from jitcount._after_jax import after_import_of_jax, forget
-from jitcount._show.emulation_table import EmulationSums, sums_table
+from jitcount._emulate.other_rounding.names import require_usable
+from jitcount._pytest.tolerances import line_in, tolerance_that_would_do
+from jitcount._show.emulation_table import EmulationSums, is_rounding, sums_table, title_of
 from jitcount._show.terminal import render
 from jitcount._targets.host import prefer_cpu
-from jitcount._targets.installed import require_installed
-from jitcount._targets.names import parse
 from jitcount_pytest import SAME
 
 if TYPE_CHECKING:
@@ -32,9 +32,13 @@ class AsIf:
         self._has_exact_products = config.getoption("jitcount_as_if_exact")
         self._sums = EmulationSums()
         try:
-            require_installed(parse(self._target))
+            require_usable(self._target)
         except (ValueError, ImportError) as error:
             pytest.exit(str(error), 2)
+        self._is_rounding = is_rounding(self._target)
+        self._title = _lowered(title_of(self._target).removeprefix("Computed "))
+        if self._is_rounding and self._has_exact_products:
+            pytest.exit(f"--as-if-exact-products is for a target: not with {self._target}", 2)
         prefer_cpu()
         self._block = contextlib.ExitStack()
         self.emulation: Emulation | None = None
@@ -52,7 +56,7 @@ class AsIf:
             block = as_if(self._target, exact_products=self._has_exact_products)
             self.emulation = self._block.enter_context(block)
         except Exception as error:  # noqa: BLE001 (the tests' own import must not fail)
-            self._problem = f"not as if on {self._target}: {_first_line(error)}"
+            self._problem = f"not {self._title}: {_first_line(error)}"
 
     @pytest.hookimpl(wrapper=True, trylast=True)  # nearest to the test: what raises is the test's
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
@@ -74,7 +78,7 @@ class AsIf:
             if report.failed:
                 text = "\n\n".join(filter(None, self._explained(item, call)))
                 if text:
-                    report.sections.append((f"as if on {self._target}", text))
+                    report.sections.append((self._title, text))
             if call.when == "teardown":
                 self._before = len(self.emulation.programs)
         return report
@@ -96,13 +100,18 @@ class AsIf:
             error = _called_again(item)
         if error:
             return [f"Called again as on the CPU it fails, too: {error}", self._table(programs)]
+        if self._is_rounding:
+            return [
+                f"{_ONLY} {self._title}: called again as on the CPU it passes.",
+                *_place(item, call),
+            ]
         if not any(program.roundings for program in programs):
             # What an earlier test has compiled was not compiled for this one.
             with emulated_instead(self.emulation.emulator) as again:
                 _called_again(item)
             programs = again.programs
         return [
-            f"{_ONLY} {self._target}: called again as on the CPU it passes. {self._exactly(item)}",
+            f"{_ONLY} {self._title}: called again as on the CPU it passes. {self._exactly(item)}",
             self._table(programs),
         ]
 
@@ -118,11 +127,14 @@ class AsIf:
         """Whether the rounding of products is why it fails there, or something else."""
         from jitcount._emulate.arithmetic import EXACT  # noqa: PLC0415 (the room needs JAX)
         from jitcount._emulate.as_if import emulated_instead  # noqa: PLC0415
+        from jitcount._emulate.emulator import Emulator  # noqa: PLC0415
 
         assert self.emulation is not None  # noqa: S101
+        emulator = self.emulation.emulator
+        assert isinstance(emulator, Emulator)  # noqa: S101 (other rounding has no exact products)
         if self._has_exact_products:
             return "Its products are exact: it is something else than their rounding."
-        with emulated_instead(replace(self.emulation.emulator, arithmetic=EXACT)):
+        with emulated_instead(replace(emulator, arithmetic=EXACT)):
             error = _called_again(item)
         if error:
             return f"There it fails with exact products, too: {error}"
@@ -152,9 +164,10 @@ class AsIf:
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """How much was computed as the target's own would, and what fails only there."""
-        title = f"as if on {self._target}"
+        title = self._title
         failed = terminalreporter.stats.get("failed", [])
-        only = [report.nodeid for report in failed if _fails_only_there(report, title)]
+        found = {report.nodeid: _why_only_there(report, title) for report in failed}
+        only = {name: why for name, why in found.items() if why is not None}
         if not self._sums.programs and not only:
             return
         terminalreporter.section(title)
@@ -162,8 +175,8 @@ class AsIf:
             terminalreporter.write_line(render(sums_table(self._target, self._sums)))
         if only:
             terminalreporter.write_line(f"{len(only)} of {len(failed)} failed tests fail only so:")
-            for name in only:
-                terminalreporter.write_line(f"  {name}")
+            for name, why in only.items():
+                terminalreporter.write_line(f"  {name}{why and f': {why}'}")
 
     def pytest_unconfigure(self) -> None:
         """Leave JAX as it was."""
@@ -171,7 +184,9 @@ class AsIf:
         self._block.close()
 
 
-_ONLY = "It fails only as if on"
+_ONLY = "It fails only"
+
+_AT = "At "
 
 _SENT = "jitcount_as_if"
 
@@ -179,8 +194,27 @@ _SENT = "jitcount_as_if"
 _KEPT = "_excinfo"
 
 
-def _fails_only_there(report: Any, title: str) -> bool:
-    return any(name == title and text.startswith(_ONLY) for name, text in report.sections)
+def _lowered(title: str) -> str:
+    """A title within a sentence: ``"as if on tpu:v5e"``, ``"with other rounding (seed 0)"``."""
+    return title[0].lower() + title[1:]
+
+
+def _place(item: pytest.Item, call: pytest.CallInfo[None]) -> list[str]:
+    """The line at which a test failed, with the tolerance that would do."""
+    if call.excinfo is None:
+        return []
+    line, wanted = line_in(item, call.excinfo), tolerance_that_would_do(str(call.excinfo.value))
+    wanted = wanted or "its assertion does not say by how much"
+    return [f"{_AT}{line}: {wanted}" if line else wanted]
+
+
+def _why_only_there(report: Any, title: str) -> str | None:
+    """The place of a failure that happens only there, and what would do; None of others."""
+    for name, text in report.sections:
+        if name == title and text.startswith(_ONLY):
+            last = text.splitlines()[-1]
+            return last.removeprefix(_AT) if last.startswith(_AT) else ""
+    return None
 
 
 def _called_again(item: pytest.Item) -> str:

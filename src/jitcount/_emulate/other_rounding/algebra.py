@@ -15,7 +15,7 @@ from jitcount._emulate.other_rounding.formats import unit
 from jitcount._jax.rewriting import numbers_in
 
 if TYPE_CHECKING:
-    from jitcount._emulate.other_rounding.chance import Chance
+    from jitcount._emulate.other_rounding.chance import Site
     from jitcount._jax.rewriting import Array, Builder, Operation
 
 # Roundings of the whole matrix, times the root of its size.
@@ -29,58 +29,45 @@ def is_decomposition(operation: Operation) -> bool:
     return operation.name in {"cholesky", "triangular_solve"}
 
 
-def moved_input(builder: Builder, chance: Chance, place: int, matrix: Array) -> Array:
-    """A matrix near by, or a batch of them."""
-    rows = matrix.shape[-2] if len(matrix.shape) > 1 else 1
-    columns = matrix.shape[-1]
-    farthest = _ROUNDINGS * math.sqrt(max(rows, columns))
-    return _moved(builder, chance, place, matrix, farthest, last=2, is_diagonal_kept=True)
+def moved_input(site: Site, matrix: Array) -> Array:
+    """A matrix near by, or a batch of them; one with nothing beside its diagonal as it is."""
+    last = min(2, len(matrix.shape))
+    farthest = _ROUNDINGS * math.sqrt(max(matrix.shape[-last:]))
+    return _moved(site, matrix, farthest, last, is_decomposed=last == 2)
 
 
-def moved_transform(
-    builder: Builder, chance: Chance, place: int, operation: Operation, result: Array
-) -> Array:
+def moved_transform(site: Site, operation: Operation, result: Array) -> Array:
     """A Fourier transform as another algorithm would have computed it."""
     lengths = numbers_in(operation.attribute("fft_length").partition(":")[2])
     steps = max(1.0, math.log2(max(2, math.prod(lengths))))
-    return _moved(builder, chance, place, result, math.sqrt(6 * steps), last=len(lengths))
+    return _moved(site, result, math.sqrt(6 * steps), len(lengths))
 
 
 def _moved(
-    builder: Builder,
-    chance: Chance,
-    place: int,
-    array: Array,
-    farthest: float,
-    *,
-    last: int,
-    is_diagonal_kept: bool = False,
+    site: Site, array: Array, farthest: float, last: int, *, is_decomposed: bool = False
 ) -> Array:
     """Each element moved, by a part of what the last dimensions have in the mean."""
-    last = min(last, len(array.shape))
+    builder = site.builder
+    parts = [array]
     if array.is_complex:
-        element = array.element[len("complex<") : -1]
-        parts = [builder.apply(part, array, element=element) for part in ("real", "imag")]
-    else:
-        parts = [array]
+        parts = [builder.part_of(part, array) for part in ("real", "imag")]
     squares = [builder.apply("multiply", part, part) for part in parts]
     square = builder.apply("add", *squares) if len(squares) == 2 else squares[0]
     kept = len(array.shape) - last
     dimensions = list(range(kept, len(array.shape)))
-    total = builder.reduce(square, 0.0, "add", dimensions) if dimensions else square
+    total = builder.reduce(square, 0.0, "add", dimensions)
     count = math.prod(array.shape[kept:])
     mean = builder.apply("multiply", total, builder.full(1 / max(count, 1), total))
     size = builder.broadcast(builder.apply("sqrt", mean), array.shape, list(range(kept)))
+    left = builder.isnt_finite(size)
+    if is_decomposed:
+        left = builder.apply("or", left, _is_diagonal(builder, square))
     moved = []
-    for at, part in enumerate(parts):
-        share = chance.spread(builder, part, "input", farthest * unit(part.element), place + at)
+    for part in parts:
+        share = site.around(part, "input", farthest * unit(part.element))
         beside = builder.apply("add", part, builder.apply("multiply", size, share))
         is_zero = builder.compare(part, "EQ", builder.full(0.0, part))
-        is_known = builder.apply("is_finite", size, element="i1")
-        left = builder.apply("or", is_zero, builder.apply("not", is_known))
-        if is_diagonal_kept and last == 2:
-            left = builder.apply("or", left, _is_diagonal(builder, square))
-        moved.append(builder.select(left, part, beside))
+        moved.append(builder.select(builder.apply("or", left, is_zero), part, beside))
     return moved[0] if len(moved) == 1 else builder.apply("complex", *moved, element=array.element)
 
 

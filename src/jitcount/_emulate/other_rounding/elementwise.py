@@ -16,7 +16,7 @@ from jitcount._emulate.other_rounding.formats import DIGITS, dropped_digits, few
 from jitcount._numerics.error_bounds import EXPECTED_ULPS
 
 if TYPE_CHECKING:
-    from jitcount._emulate.other_rounding.chance import Chance
+    from jitcount._emulate.other_rounding.chance import Site
     from jitcount._jax.rewriting import Array, Builder, Operation
 
 ROUNDED = frozenset({"add", "subtract", "multiply", "square"})
@@ -58,14 +58,17 @@ _RANGES = {
     "erfc": (0.0, 2.0),
 }
 
-# Of complex numbers: a root of a sum of squares; a sum of two products.
-_ULPS_OF_MODULUS, _ULPS_OF_PRODUCT = EXPECTED_ULPS["sqrt"] + 1, 1.0
+# Of a complex number: the root of a sum of squares.
+_ULPS_OF_MODULUS = EXPECTED_ULPS["sqrt"] + 1
 
-# All parts of the ulps are as likely; the largest figures are not reached.
-_OF_ULPS = 0.7
+# All parts of the ulps are as likely; what a backend's own function is off comes on top.
+_OF_ULPS = 0.5
 
 # A remainder of a fifth of an ulp and more can become half an ulp, and round to the next float.
 _MAGNIFIED = 2.5
+
+# The same for a product, whose part this is: an ulp is between one and two units of it.
+_OF_PRODUCTS = 1.5
 
 
 def is_exact(name: str, operands: list[Array]) -> bool:
@@ -82,155 +85,131 @@ def _is_power_of_two(number: float) -> bool:
     return not math.isfinite(number) or math.frexp(abs(number))[0] in {0.0, 0.5}
 
 
-def moved(
-    builder: Builder, chance: Chance, operation: Operation, operands: list[Array], result: Array
-) -> Array:
+def moved(site: Site, operation: Operation, operands: list[Array], result: Array) -> Array:
     """The result of an operation as another backend might have rounded it."""
     name = operation.name
     if result.is_complex:
-        return _moved_complex(builder, chance, name, operands, result)
+        return _moved_complex(site, name, operands, result)
     if result.element in {"f16", "bf16"}:
         # Computed in 32 bits, then rounded up or down by chance.
-        wide = [builder.convert(each, "f32") for each in operands]
-        true = builder.again(operation, wide, "f32")
-        return rounded_by_chance(builder, chance, name, true, result.element)
-    return _moved_real(builder, chance, name, operands, result)
-
-
-def _moved_real(
-    builder: Builder, chance: Chance, name: str, operands: list[Array], result: Array
-) -> Array:
-    if name not in ROUNDED:
-        low, high = _RANGES.get(name, (-math.inf, math.inf))
-        kept = few_digits(builder, result)
-        if name == "divide":
-            kept = builder.apply("or", kept, _powers_of_two(builder, operands[1]))
-        if name == "power":
-            kept = builder.apply("or", kept, builder.compare(result, "EQ", operands[0]))
-        ulps = _ULPS_OF_MODULUS if name == "abs" else FUNCTIONS[name]
-        near = _nearby(builder, chance, name, result, kept, ulps)
-        return _between(builder, near, low, high)
-    one, other = operands if len(operands) == 2 else operands * 2
+        wide = [site.builder.convert(each, "f32") for each in operands]
+        true = site.builder.again(operation, wide, "f32")
+        return rounded_by_chance(site, name, true, result.element)
     if name in {"multiply", "square"}:
-        return _moved_product(builder, chance, one, other, result)
-    return _moved_sum(builder, chance, name, one, other, result)
+        return _moved_product(site, operands[0], operands[-1], result)
+    if name in {"add", "subtract"}:
+        return _moved_sum(site, name, operands, result)
+    return _moved_function(site, name, operands, result)
 
 
-def _moved_sum(
-    builder: Builder, chance: Chance, name: str, one: Array, other: Array, result: Array
-) -> Array:
+def _moved_function(site: Site, name: str, operands: list[Array], result: Array) -> Array:
+    """What a function returns, some ulps beside; as it is where it is exact."""
+    builder = site.builder
+    kept = few_digits(builder, result)
+    if name == "divide":
+        kept = builder.apply("or", kept, few_digits(builder, operands[1], digits=1))
+    if name == "power":
+        kept = builder.apply("or", kept, builder.compare(result, "EQ", operands[0]))
+    ulps = _ULPS_OF_MODULUS if name == "abs" else FUNCTIONS[name]
+    part = site.evenly(result, name, _OF_ULPS * 2 * ulps * unit(result.element))
+    beside = builder.apply("add", result, builder.apply("multiply", result, part))
+    beside = builder.select(kept, result, beside)
+    low, high = _RANGES.get(name, (-math.inf, math.inf))
+    if low > -math.inf:
+        beside = builder.apply("maximum", beside, builder.full(low, beside))
+    if high < math.inf:
+        beside = builder.apply("minimum", beside, builder.full(high, beside))
+    return beside
+
+
+def _moved_sum(site: Site, name: str, operands: list[Array], result: Array) -> Array:
     """A sum, or half the time the float on the other side of the true value."""
-    remainder = _remainder_of_sum(builder, one, other, result, is_difference=name != "add")
+    builder = site.builder
+    remainder = _remainder_of_sum(builder, name, operands, result)
     is_known = builder.compare(remainder, "EQ", remainder)  # not of infinities
-    is_chosen = builder.apply("and", _half(builder, chance, name, result), is_known)
-    step = builder.full(_MAGNIFIED * chance.scale, remainder)
+    is_chosen = builder.apply("and", site.half(result, name), is_known)
+    step = builder.full(_MAGNIFIED * site.scale, remainder)
     beyond = builder.apply("add", result, builder.apply("multiply", remainder, step))
     return builder.select(is_chosen, beyond, result)
 
 
-def _half(builder: Builder, chance: Chance, name: str, result: Array) -> Array:
-    """True for half of the elements."""
-    bits = chance.bits(builder, result, name)
-    return builder.compare(bits, "LT", builder.full(0, bits))
-
-
-def _remainder_of_sum(
-    builder: Builder, one: Array, other: Array, result: Array, *, is_difference: bool
-) -> Array:
+def _remainder_of_sum(builder: Builder, name: str, operands: list[Array], result: Array) -> Array:
     """What rounding has left out of a sum; a float itself."""
+    one, other = operands
     second = builder.apply("subtract", result, one)
     first = builder.apply("subtract", result, second)
     left = builder.apply("subtract", one, first)
-    right = (
-        builder.apply("add", other, second)
-        if is_difference
-        else builder.apply("subtract", other, second)
-    )
-    return builder.apply("subtract" if is_difference else "add", left, right)
+    if name == "subtract":
+        return builder.apply("subtract", left, builder.apply("add", other, second))
+    return builder.apply("add", left, builder.apply("subtract", other, second))
 
 
-def _moved_product(
-    builder: Builder, chance: Chance, one: Array, other: Array, result: Array
-) -> Array:
+def _moved_product(site: Site, one: Array, other: Array, result: Array) -> Array:
     """A product, or half the time a float beside it, by the digits that rounding has cut off."""
+    builder = site.builder
     cut = dropped_digits(builder, one, other)
-    is_chosen = _half(builder, chance, "multiply", result)
     is_inexact = builder.compare(cut, "NE", builder.full(0, cut))
-    is_chosen = builder.apply("and", is_chosen, is_inexact)
-    # The digits are an integer with a sign; as many of them as an integer has are half an ulp.
+    is_chosen = builder.apply("and", site.half(result, "multiply"), is_inexact)
+    is_chosen = builder.apply("and", is_chosen, builder.is_finite(result))
+    # The digits are an integer with a sign: where it is largest, they are half an ulp.
     most = 2.0 ** (31 if cut.element == "i32" else 63)
-    step = builder.full(_MAGNIFIED * chance.scale * unit(result.element) / most, result)
+    step = builder.full(_OF_PRODUCTS * site.scale * unit(result.element) / most, result)
     share = builder.apply("multiply", builder.convert(cut, result.element), step)
     beyond = builder.apply("add", result, builder.apply("multiply", result, share))
     return builder.select(is_chosen, beyond, result)
 
 
-def _nearby(
-    builder: Builder, chance: Chance, name: str, result: Array, kept: Array, ulps: float
-) -> Array:
-    """A number some ulps beside the result; the result itself where it is exact."""
-    part = chance.evenly(builder, result, name, _OF_ULPS * 2 * ulps * unit(result.element))
-    beside = builder.apply("add", result, builder.apply("multiply", result, part))
-    return builder.select(kept, result, beside)
-
-
-def _powers_of_two(builder: Builder, array: Array) -> Array:
-    """Where a product with such a number, or a quotient, is exact."""
-    return few_digits(builder, array, digits=1)
-
-
-def _between(builder: Builder, array: Array, low: float, high: float) -> Array:
-    if low > -math.inf:
-        array = builder.apply("maximum", array, builder.full(low, array))
-    if high < math.inf:
-        array = builder.apply("minimum", array, builder.full(high, array))
-    return array
-
-
-def rounded_by_chance(
-    builder: Builder, chance: Chance, kind: str, wide: Array, element: str, place: int = 0
-) -> Array:
+def rounded_by_chance(site: Site, kind: str, wide: Array, element: str) -> Array:
     """Floats of 32 bits in 16: the nearer of the two neighbours is the likelier one."""
+    builder = site.builder
     dropped = DIGITS["f32"] - DIGITS[element]
     bits = builder.bits(wide, "i32")
-    drawn = chance.bits(builder, wide, kind, place)
+    drawn = site.bits(wide, kind)
     drawn = builder.apply("shift_right_logical", drawn, builder.full(32 - dropped, drawn))
     raised = builder.apply("add", bits, drawn)
     cut = builder.apply("and", raised, builder.full(-(1 << dropped), raised))
-    found = builder.bits(cut, "f32")
-    is_number = builder.apply("is_finite", wide, element="i1")
-    return builder.convert(builder.select(is_number, found, wide), element)
+    found = builder.convert(builder.bits(cut, "f32"), element)
+    # Neither NaNs nor the largest floats, which would become infinite.
+    return builder.select(builder.is_finite(found), found, builder.convert(wide, element))
 
 
-def _moved_complex(
-    builder: Builder, chance: Chance, name: str, operands: list[Array], result: Array
-) -> Array:
-    """The parts of a result: of sums each as it is, of others by what the whole is off."""
-    element = result.element[len("complex<") : -1]
-    parts = [builder.apply(part, result, element=element) for part in ("real", "imag")]
+def _moved_complex(site: Site, name: str, operands: list[Array], result: Array) -> Array:
+    """The parts of a result: of sums and products each as it is computed."""
+    builder = site.builder
+    parts = [builder.part_of(part, result) for part in ("real", "imag")]
+    if name in ROUNDED:
+        reals = [builder.part_of("real", each) for each in operands]
+        imaginaries = [builder.part_of("imag", each) for each in operands]
     if name in {"add", "subtract"}:
-        given = [
-            [builder.apply(part, each, element=element) for each in operands]
-            for part in ("real", "imag")
-        ]
+        both = zip((reals, imaginaries), parts, strict=True)
+        moved_parts = [_moved_sum(site, name, given, part) for given, part in both]
+    elif name in ROUNDED:
+        first, second = reals[0], imaginaries[0]
+        third, fourth = reals[-1], imaginaries[-1]
         moved_parts = [
-            _moved_real(builder, chance, name, each, part)
-            for each, part in zip(given, parts, strict=True)
+            _of_two_products(site, "subtract", (first, third), (second, fourth)),
+            _of_two_products(site, "add", (first, fourth), (second, third)),
         ]
     else:
-        ulps = _ULPS_OF_PRODUCT if name in ROUNDED else FUNCTIONS[name]
-        sizes = [builder.apply("abs", part) for part in parts]
-        size = builder.apply("maximum", *sizes)
-        moved_parts = [
-            _beside(builder, chance, f"{name} {at}", part, size, ulps)
-            for at, part in enumerate(parts)
-        ]
+        size = builder.apply("maximum", *(builder.apply("abs", part) for part in parts))
+        farthest = _OF_ULPS * 2 * FUNCTIONS[name] * unit(size.element)
+        moved_parts = [_beside(site, name, part, size, farthest) for part in parts]
     return builder.apply("complex", *moved_parts, element=result.element)
 
 
-def _beside(
-    builder: Builder, chance: Chance, name: str, part: Array, size: Array, ulps: float
+def _of_two_products(
+    site: Site, name: str, one: tuple[Array, Array], other: tuple[Array, Array]
 ) -> Array:
-    share = chance.evenly(builder, part, name, _OF_ULPS * 2 * ulps * unit(part.element))
-    beside = builder.apply("add", part, builder.apply("multiply", size, share))
-    return builder.select(few_digits(builder, part), part, beside)
+    products = [
+        _moved_product(site, *factors, site.builder.apply("multiply", *factors))
+        for factors in (one, other)
+    ]
+    return site.builder.apply(name, *products)
+
+
+def _beside(site: Site, name: str, part: Array, size: Array, farthest: float) -> Array:
+    builder = site.builder
+    step = builder.apply("multiply", size, site.evenly(part, name, farthest))
+    beside = builder.apply("add", part, step)
+    kept = builder.apply("or", few_digits(builder, part), builder.isnt_finite(step))
+    return builder.select(kept, part, beside)

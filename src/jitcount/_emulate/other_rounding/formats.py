@@ -26,8 +26,8 @@ def few_digits(builder: Builder, array: Array, digits: int = 0) -> Array:
     integer, _ = _BITS[array.element]
     digits = digits or DIGITS[array.element] // 2
     bits = builder.bits(array, integer)
-    rest = (1 << (DIGITS[array.element] - digits)) - 1
-    rest = builder.apply("and", bits, builder.full(rest, bits))
+    lower = (1 << (DIGITS[array.element] - digits)) - 1
+    rest = builder.apply("and", bits, builder.full(lower, bits))
     return builder.compare(rest, "EQ", builder.full(0, rest))
 
 

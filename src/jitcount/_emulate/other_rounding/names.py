@@ -6,7 +6,7 @@ from jitcount._targets.installed import require_installed
 from jitcount._targets.names import ROUNDING, parse
 
 
-def seed_of(name: str) -> int | None:
+def seed_of(name: object) -> int | None:
     """The seed of ``rounding:7``, 0 of ``rounding``; None for the name of a target.
 
     >>> seed_of("rounding:7"), seed_of("rounding"), seed_of("tpu:v5e")

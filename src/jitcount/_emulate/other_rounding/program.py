@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from jitcount._emulate.emulator import Emulated
 from jitcount._emulate.other_rounding import algebra, elementwise, sums
-from jitcount._emulate.other_rounding.chance import Chance
+from jitcount._emulate.other_rounding.chance import Chance, Site
 from jitcount._emulate.other_rounding.costs import Costs
 from jitcount._emulate.other_rounding.inexact import Inexact
 from jitcount._jax.rewriting import elements_passed, functions_in, operations_in, use_instead
@@ -50,7 +50,7 @@ class OtherRounding:
     def emulate(self, compilable: Compilable, _program: LoweredProgram | None) -> Emulated:
         """Make an executable whose operations are moved.
 
-        It never raises: a program that cannot be rewritten has a reason, and runs as it always does.
+        It never raises: a program that cannot be rewritten has a reason, and runs as it does.
         """
         try:
             return Emulated(compilable.compile_rewritten(self._rewrite if self.scale else None))
@@ -74,9 +74,9 @@ def _is_rounded(operation: Operation) -> bool:
     return result is not None and result.size > 0 and (result.is_float or result.is_complex)
 
 
-def _left_out(operations: list[Operation], passed: int, chance: Chance) -> frozenset[int]:
-    """The places of those operations for which there is no time."""
-    costs = Costs()
+def _left_out(operations: list[Operation], passed: int, chance: Chance) -> set[int]:
+    """The places of operations that are the same everywhere, and of those that cost too much."""
+    costs, alone = Costs(), set[int]()
     costs.add_transfer(passed)
     for place, operation in enumerate(operations):
         if not _is_rounded(operation):
@@ -85,13 +85,16 @@ def _left_out(operations: list[Operation], passed: int, chance: Chance) -> froze
         assert result is not None  # noqa: S101 (it was looked at)
         if operation.name in elementwise.ROUNDED:
             costs.add_rounded(place, result.size)
+            if not _may_be_fused(operation):
+                alone.add(place)
         elif operation.name in elementwise.FUNCTIONS:
             costs.add_function(result.size, is_root=operation.name in _ROOTS)
         elif sums.is_sum(operation):
             costs.add_sum(sums.terms_of(operation), result.size)
         elif operation.name not in _FREE:
             costs.add_transfer(result.size)
-    return costs.left_out({place: chance.coin("whether", place) for place in costs.sometimes})
+    coins = {place: chance.coin("whether", place) for place in costs.sometimes}
+    return alone | costs.left_out(coins)
 
 
 _ROOTS = frozenset({"divide", "sqrt", "rsqrt"})
@@ -102,50 +105,51 @@ _FREE = frozenset({"constant", "broadcast_in_dim", "reshape", "iota"})
 def _move(operation: Operation, chance: Chance, place: int, *, may_be_exact: bool) -> None:
     """Let those who use the result of an operation use a moved one."""
     if algebra.is_decomposition(operation):
+        site = Site(operation.before(), chance, place)
         for at, operand in enumerate(operation.operands):
-            if operand is not None and _is_matrix(operand):
-                builder = operation.before()
-                operation.give(at, algebra.moved_input(builder, chance, place, operand))
+            if operand is not None and operand.size > 1 and _is_moved(operand):
+                operation.give(at, algebra.moved_input(site, operand))
         return
-    if not _is_rounded(operation):
-        return
-    (result,) = operation.results
     operands = operation.operands
-    if result is None or None in operands:
+    if not _is_rounded(operation) or None in operands:
         return
-    (uses,) = operation.uses()
-    given: list[Array] = [each for each in operands if each is not None]
-    moved = _moved(operation, chance, place, given, result, may_be_exact=may_be_exact)
+    (result,), (uses,) = operation.results, operation.uses()
+    given = [each for each in operands if each is not None]
+    site = Site(operation.after(), chance, place)
+    assert result is not None  # noqa: S101 (it was looked at)
+    moved = _moved(site, operation, given, result, may_be_exact=may_be_exact)
     if moved is not None:
         use_instead(uses, moved)
 
 
 def _moved(
-    operation: Operation,
-    chance: Chance,
-    place: int,
-    operands: list[Array],
-    result: Array,
-    *,
-    may_be_exact: bool,
+    site: Site, operation: Operation, operands: list[Array], result: Array, *, may_be_exact: bool
 ) -> Array | None:
-    name, builder = operation.name, operation.after()
-    if name in elementwise.ROUNDED or name in elementwise.FUNCTIONS:
-        if elementwise.is_exact(name, operands):
-            return None
-        return elementwise.moved(builder, chance, operation, operands, result)
-    if name == "abs" and operands[0].is_complex:
-        return elementwise.moved(builder, chance, operation, operands, result)
+    name = operation.name
     if sums.is_sum(operation):
-        return sums.moved_sum(
-            builder, chance, place, operation, operands, may_be_exact=may_be_exact
-        )
+        return sums.moved_sum(site, operation, operands, may_be_exact=may_be_exact)
     if name == "reduce" and operation.body() == ["stablehlo.multiply", "stablehlo.return"]:
-        return sums.moved_product(builder, chance, place, result, sums.terms_of(operation))
+        return sums.moved_product(site, result, sums.terms_of(operation))
     if name == "fft":
-        return algebra.moved_transform(builder, chance, place, operation, result)
-    return None
+        return algebra.moved_transform(site, operation, result)
+    is_modulus = name == "abs" and operands[0].is_complex
+    is_elementwise = name in elementwise.ROUNDED or name in elementwise.FUNCTIONS or is_modulus
+    if not is_elementwise or elementwise.is_exact(name, operands):
+        return None
+    return elementwise.moved(site, operation, operands, result)
 
 
-def _is_matrix(array: Array) -> bool:
-    return (array.is_float or array.is_complex) and array.size > 1
+def _is_moved(array: Array) -> bool:
+    return (array.is_float and array.element in {"f32", "f64"}) or array.is_complex
+
+
+def _may_be_fused(operation: Operation) -> bool:
+    """Whether a compiler may round an addition or a product otherwise than by itself.
+
+    By itself it is the same on every backend, by IEEE 754. With another one a product may not be
+    rounded at all, and sums may be added in another order.
+    """
+    return operation.is_in_a_body or any(each in _ARITHMETIC for each in operation.neighbours())
+
+
+_ARITHMETIC = elementwise.ROUNDED | {"reduce", "dot_general"}

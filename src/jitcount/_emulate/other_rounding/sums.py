@@ -10,6 +10,7 @@ is seen in a part of an array that is large.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jitcount._emulate.other_rounding.elementwise import rounded_by_chance
@@ -20,7 +21,7 @@ from jitcount._numerics.random_order import variance_factors
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from jitcount._emulate.other_rounding.chance import Chance
+    from jitcount._emulate.other_rounding.chance import Site
     from jitcount._jax.rewriting import Array, Builder, Operation
 
 # A sum of two numbers from -1 to 1, each as likely as any other, has this variance.
@@ -32,16 +33,10 @@ _LOOKED_AT, _OF_EACH, _IN_A_ROW = 256, 8, 32
 
 
 def moved_sum(
-    builder: Builder,
-    chance: Chance,
-    place: int,
-    operation: Operation,
-    operands: list[Array],
-    *,
-    may_be_exact: bool,
+    site: Site, operation: Operation, operands: list[Array], *, may_be_exact: bool
 ) -> Array | None:
     """What an operation adds up, as if in another order; None where nothing is rounded."""
-    terms = terms_of(operation)
+    builder, terms = site.builder, terms_of(operation)
     added = [operands[i] for i in _ADDED_UP[operation.name]]
     result = operation.results[0]
     if result is None or terms < 2 or not all(each.is_float or each.is_complex for each in added):
@@ -53,10 +48,14 @@ def moved_sum(
     squared = [_squared(builder, each) for each in given]
     squares = _summed(builder, operation, operands, squared, wide)
     grain = _grain(builder, operation, given) if may_be_exact else None
-    moved = _moved(builder, chance, place, total, squares, terms, grain)
-    if not is_wide:
-        return rounded_by_chance(builder, chance, "sum", moved, result.element, place)
-    return moved
+    terms_squared = _Squares(squares, terms, grain)
+    if total.is_complex:
+        parts = [builder.part_of(part, total) for part in ("real", "imag")]
+        size = builder.apply("abs", total, element=wide)
+        moved = [_moved(site, part, size, terms_squared) for part in parts]
+        return builder.apply("complex", *moved, element=total.element)
+    found = _moved(site, total, total, terms_squared)
+    return found if is_wide else rounded_by_chance(site, "sum", found, result.element)
 
 
 def is_sum(operation: Operation) -> bool:
@@ -69,64 +68,62 @@ def is_sum(operation: Operation) -> bool:
     return body == ["stablehlo.add", "stablehlo.return"]
 
 
-def moved_product(builder: Builder, chance: Chance, place: int, result: Array, terms: int) -> Array:
+def moved_product(site: Site, result: Array, terms: int) -> Array | None:
     """A product of many numbers, as if multiplied in another order."""
+    if result.element not in {"f32", "f64"} or terms < 3:
+        return None
+    builder = site.builder
     farthest = unit(result.element) * math.sqrt(terms / 3 / _VARIANCE)
-    share = chance.spread(builder, result, "product", farthest, place)
+    share = site.around(result, "product", farthest)
     beside = builder.apply("add", result, builder.apply("multiply", result, share))
-    return builder.select(few_digits(builder, result), result, beside)
+    kept = builder.apply("or", few_digits(builder, result), builder.isnt_finite(beside))
+    return builder.select(kept, result, beside)
 
 
-def _moved(
-    builder: Builder,
-    chance: Chance,
-    place: int,
-    total: Array,
-    squares: Array,
-    terms: int,
-    grain: Array | None,
-) -> Array:
-    if total.is_complex:
-        element = squares.element
-        parts = [builder.apply(part, total, element=element) for part in ("real", "imag")]
-        size = builder.apply("abs", total, element=element)
-        moved = [
-            _moved_by(builder, chance, place + at, part, size, squares, terms, grain)
-            for at, part in enumerate(parts)
-        ]
-        return builder.apply("complex", *moved, element=total.element)
-    return _moved_by(builder, chance, place, total, total, squares, terms, grain)
+@dataclass(frozen=True, slots=True)
+class _Squares:
+    """What is known of the terms of a sum."""
+
+    total: Array
+    """The sum of their squares."""
+
+    terms: int
+    grain: Array | None
+    """What all of them are whole multiples of; None where that is nothing."""
 
 
-def _moved_by(
-    builder: Builder,
-    chance: Chance,
-    place: int,
-    total: Array,
-    size: Array,
-    squares: Array,
-    terms: int,
-    grain: Array | None,
-) -> Array:
-    single, pairs = variance_factors(terms)
+def _moved(site: Site, total: Array, size: Array, squares: _Squares) -> Array:
+    """A sum, or a part of one, moved by what another order may change."""
+    builder = site.builder
+    single, pairs = variance_factors(squares.terms)
     square = builder.apply("multiply", size, size)
-    rest = builder.apply("subtract", square, squares)
+    rest = builder.apply("subtract", square, squares.total)
     variance = builder.apply(
         "add",
-        builder.apply("multiply", squares, builder.full(single, squares)),
+        builder.apply("multiply", squares.total, builder.full(single, rest)),
         builder.apply("multiply", rest, builder.full(pairs, rest)),
     )
     variance = builder.apply("maximum", variance, builder.full(0.0, variance))
-    width = builder.apply("sqrt", variance)
     farthest = unit(total.element) / math.sqrt(3 * _VARIANCE)
-    step = builder.apply("multiply", width, chance.spread(builder, total, "sum", farthest, place))
+    width = builder.apply("sqrt", variance)
+    step = builder.apply("multiply", width, site.around(total, "sum", farthest))
     moved = builder.apply("add", total, step)
-    kept = _is_one_term(builder, rest, squares)
-    if grain is not None:
-        kept = builder.apply("or", kept, _is_exact(builder, squares, terms, grain))
-    is_known = builder.apply("is_finite", step, element="i1")
-    kept = builder.apply("or", kept, builder.apply("not", is_known))
+    kept = builder.apply(
+        "or", _is_one_term(builder, rest, squares.total), builder.isnt_finite(step)
+    )
+    if squares.grain is not None:
+        kept = builder.apply("or", kept, _is_exact(builder, squares, squares.grain))
+        moved = _in_whole_grains(builder, moved, squares.grain)
     return builder.select(kept, total, moved)
+
+
+def _in_whole_grains(builder: Builder, moved: Array, grain: Array) -> Array:
+    """A sum in whole multiples of what its terms are multiples of, whatever was rounded."""
+    count = builder.apply("divide", moved, grain)
+    size = builder.apply("abs", count)
+    is_small = builder.compare(size, "LT", builder.full(2.0 ** DIGITS[moved.element], size))
+    whole = builder.apply("multiply", builder.apply("round_nearest_even", count), grain)
+    return builder.select(is_small, whole, moved)
 
 
 def _is_one_term(builder: Builder, rest: Array, squares: Array) -> Array:
@@ -136,14 +133,14 @@ def _is_one_term(builder: Builder, rest: Array, squares: Array) -> Array:
     return builder.compare(builder.apply("abs", rest), "LE", near)
 
 
-def _is_exact(builder: Builder, squares: Array, terms: int, grain: Array) -> Array:
+def _is_exact(builder: Builder, squares: _Squares, grain: Array) -> Array:
     """Where no partial sum has more digits than its type.
 
     The sum of the magnitudes is at most the root of the terms times the sum of the squares.
     """
-    most = builder.apply("sqrt", squares)
-    most = builder.apply("multiply", most, builder.full(math.sqrt(terms), most))
-    largest = builder.full(2.0 ** DIGITS[squares.element], grain)
+    most = builder.apply("sqrt", squares.total)
+    most = builder.apply("multiply", most, builder.full(math.sqrt(squares.terms), most))
+    largest = builder.full(2.0 ** DIGITS[squares.total.element], grain)
     return builder.compare(most, "LE", builder.apply("multiply", grain, largest))
 
 
@@ -233,8 +230,7 @@ def _grain(builder: Builder, operation: Operation, given: list[Array]) -> Array:
 def _lowest(builder: Builder, array: Array, dimensions: list[int] | None = None) -> Array:
     every = list(range(len(array.shape))) if dimensions is None else dimensions
     if array.is_complex:
-        element = _real(array)
-        parts = [builder.apply(part, array, element=element) for part in ("real", "imag")]
+        parts = [builder.part_of(part, array) for part in ("real", "imag")]
         digits = builder.apply("minimum", *(lowest_digit(builder, part) for part in parts))
     else:
         digits = lowest_digit(builder, array)
@@ -245,6 +241,8 @@ def _part(builder: Builder, array: Array, dimensions: range | list[int]) -> Arra
     """The middle of an array that is large, along some dimensions."""
     begins, ends = [0] * len(array.shape), list(array.shape)
     size = array.size
+    if not size:
+        return array
     for i in sorted(dimensions, key=lambda each: -array.shape[each]):
         kept = min(array.shape[i], max(_OF_EACH, array.shape[i] * _LOOKED_AT // size), _IN_A_ROW)
         begins[i] = (array.shape[i] - kept) // 2

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING
 import jax
 
 from jitcount._registry import registry
+from jitcount._targets.names import ROUNDING
 from tests.helpers import ROOT, python
 
 if TYPE_CHECKING:
@@ -85,7 +86,8 @@ class Example:
         files = (ROOT / name for name in re.findall(r"examples/\w+\.py", self.code))
         inside = "".join(file.read_text() for file in files)
         options = re.findall(r"--(?:target|as-if|compile-target)[ =](\S+)", self.code)
-        return options + re.findall(r'as_if\("(.+?)"', inside)
+        names = options + re.findall(r'as_if\("(.+?)"', inside)
+        return [name for name in names if not name.startswith(ROUNDING)]
 
 
 def examples_in(page: Path) -> list[Example]:

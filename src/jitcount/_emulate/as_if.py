@@ -80,7 +80,8 @@ class as_if:  # noqa: N801 (reads as words where it is used)
             0 not at all, and then it gives this machine's own bits.
 
     Raises:
-        ValueError: there is no such target, an argument is not for it, or a block of another kind is open in the process.
+        ValueError: there is no such target, an argument is not for it, or a block of another kind
+            is open in the process.
         ImportError: the target's compiler is not installed; the text says how to install it.
     """
 

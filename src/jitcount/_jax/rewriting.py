@@ -117,9 +117,9 @@ class Operation:
 
     @property
     def is_in_a_body(self) -> bool:
-        """Whether it is in the body of a loop or a branch."""
-        parent = self.mlir.parent
-        return parent is not None and parent.name != "func.func"
+        """Whether it is in the body of a loop or a branch, or in a function that is called."""
+        parent = self.mlir.parent.operation
+        return parent.name != "func.func" or _sym_name(parent) != "main"
 
     def neighbours(self) -> list[str]:
         """The names of the operations that it has its operands from, and that use its result."""
@@ -316,7 +316,7 @@ def operations_in(module: Any) -> Iterator[Operation]:
 def functions_in(module: Any) -> dict[str, list[Operation]]:
     """The operations of each function of a module, by its name, without those in bodies."""
     return {
-        str(ir.StringAttr(each.operation.attributes["sym_name"]).value): [
+        _sym_name(each.operation): [
             Operation(operation.operation, None)
             for block in each.operation.regions[0].blocks
             for operation in block.operations
@@ -366,6 +366,10 @@ _ELEMENTS: dict[str, Callable[[], Any]] = {
     "complex<f32>": lambda: ir.ComplexType.get(ir.F32Type.get()),
     "complex<f64>": lambda: ir.ComplexType.get(ir.F64Type.get()),
 }
+
+
+def _sym_name(function: Any) -> str:
+    return str(ir.StringAttr(function.attributes["sym_name"]).value)
 
 
 def _type(shape: Sequence[int], element: str) -> Any:

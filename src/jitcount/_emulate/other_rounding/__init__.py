@@ -2,5 +2,6 @@
 
 `names` reads ``rounding:7``, without JAX. `program` rewrites a program: `elementwise` has the
 operations on each number, `sums` all that adds up, `algebra` decompositions and transforms, and
-`chance` says where each number goes. `costs` keeps it cheap.
+`chance` says where each number goes. `formats` knows the digits of floats, `inexact` which arrays
+need no look at theirs, and `costs` keeps it cheap.
 """

@@ -1,9 +1,10 @@
 """How many operations may be moved, so that a program takes no more than three times as long.
 
 Where XLA fuses an addition with its neighbours, it takes a hundredth of a nanosecond, and to move
-it takes twenty times as long. So where large arrays are added and multiplied and little else, only
-as many of these operations are moved as there is time for, other ones with another seed. Whatever
-is small, functions and sums are always moved.
+it takes twenty times as long; a product of small matrices takes as long as to call a kernel, and to
+move it takes some more. So where large arrays are added and multiplied and little else, or there
+are many such products, only as many of these operations are moved as there is time for, other ones
+with another seed. Additions of few numbers, functions and sums are always moved.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ _ROOT = 0.1
 _TERM = 0.01
 _TRANSFER = 0.06  # from memory, or to it
 _CALL = 4_000.0  # to call any program at all
+_KERNEL = 1_500.0  # to run a sum or a product at all
+_MOVED_KERNELS = 6_500.0
 
 _MOVED = 0.2
 _MOVED_FUNCTION = 0.25
@@ -38,7 +41,8 @@ class Costs:
     """To move what is always moved."""
 
     sometimes: dict[int, float] = field(default_factory=dict)
-    """To move each addition and multiplication of large arrays, by its place in the program."""
+    """To move each addition and multiplication of large arrays, and each product of matrices, by
+    its place in the program."""
 
     def add_transfer(self, elements: int) -> None:
         """Count an argument, a result, or what an operation writes that is not fused."""
@@ -51,8 +55,13 @@ class Costs:
 
     def add_sum(self, terms: int, results: int) -> None:
         """Count a sum; to move it is a second one."""
-        self.work += terms * results * _TERM
-        self.always += terms * results * _TERM + results * _MOVED_FUNCTION
+        self.work += _KERNEL + terms * results * _TERM
+        self.always += _KERNEL + terms * results * _TERM + results * _MOVED_FUNCTION
+
+    def add_product(self, place: int, terms: int, results: int) -> None:
+        """Count a product of matrices; to move it is a second one, of squares."""
+        self.work += _KERNEL + terms * results * _TERM
+        self.sometimes[place] = _MOVED_KERNELS + terms * results * _TERM + results * _MOVED_FUNCTION
 
     def add_rounded(self, place: int, elements: int) -> None:
         """Count an addition or a multiplication."""

@@ -170,7 +170,8 @@ def rounded_by_chance(site: Site, kind: str, wide: Array, element: str) -> Array
     cut = builder.apply("and", raised, builder.full(-(1 << dropped), raised))
     found = builder.convert(builder.bits(cut, "f32"), element)
     # Neither NaNs nor the largest floats, which would become infinite.
-    return builder.select(builder.is_finite(found), found, builder.convert(wide, element))
+    is_number = builder.apply("and", builder.is_finite(found), builder.is_finite(wide))
+    return builder.select(is_number, found, builder.convert(wide, element))
 
 
 def _moved_complex(site: Site, name: str, operands: list[Array], result: Array) -> Array:

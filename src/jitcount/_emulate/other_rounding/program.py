@@ -89,6 +89,8 @@ def _left_out(operations: list[Operation], passed: int, chance: Chance) -> set[i
                 alone.add(place)
         elif operation.name in elementwise.FUNCTIONS:
             costs.add_function(result.size, is_root=operation.name in _ROOTS)
+        elif operation.name == "dot_general":
+            costs.add_product(place, sums.terms_of(operation), result.size)
         elif sums.is_sum(operation):
             costs.add_sum(sums.terms_of(operation), result.size)
         elif operation.name not in _FREE:
@@ -128,8 +130,6 @@ def _moved(
     name = operation.name
     if sums.is_sum(operation):
         return sums.moved_sum(site, operation, operands, may_be_exact=may_be_exact)
-    if name == "reduce" and operation.body() == ["stablehlo.multiply", "stablehlo.return"]:
-        return sums.moved_product(site, result, sums.terms_of(operation))
     if name == "fft":
         return algebra.moved_transform(site, operation, result)
     is_modulus = name == "abs" and operands[0].is_complex

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jitcount._emulate.other_rounding.elementwise import rounded_by_chance
-from jitcount._emulate.other_rounding.formats import DIGITS, few_digits, lowest_digit, unit
+from jitcount._emulate.other_rounding.formats import DIGITS, lowest_digit, unit
 from jitcount._jax.rewriting import numbers_in
 from jitcount._numerics.random_order import variance_factors
 
@@ -31,6 +31,9 @@ _VARIANCE = 2 / 3
 # of each sum, and no more in a row, which XLA would add up in two steps.
 _LOOKED_AT, _OF_EACH, _IN_A_ROW = 256, 8, 32
 
+# So many terms of each sum of a product of matrices are squared; the others are taken to be alike.
+_SQUARED = 128
+
 
 def moved_sum(
     site: Site, operation: Operation, operands: list[Array], *, may_be_exact: bool
@@ -45,10 +48,13 @@ def moved_sum(
     given = [_in_type(builder, each, wide) for each in added]
     is_wide = _real(result) == wide
     total = result if is_wide else _summed(builder, operation, operands, given, given[0].element)
-    squared = [_squared(builder, each) for each in given]
+    part, times = _of_a_part(builder, operation, given)
+    squared = [_squared(builder, each) for each in part]
     squares = _summed(builder, operation, operands, squared, wide)
+    if times > 1:
+        squares = builder.apply("multiply", squares, builder.full(times, squares))
     grain = _grain(builder, operation, given) if may_be_exact else None
-    terms_squared = _Squares(squares, terms, grain)
+    terms_squared = _Squares(squares, terms, grain, times)
     if total.is_complex:
         parts = [builder.part_of(part, total) for part in ("real", "imag")]
         size = builder.apply("abs", total, element=wide)
@@ -68,18 +74,6 @@ def is_sum(operation: Operation) -> bool:
     return body == ["stablehlo.add", "stablehlo.return"]
 
 
-def moved_product(site: Site, result: Array, terms: int) -> Array | None:
-    """A product of many numbers, as if multiplied in another order."""
-    if result.element not in {"f32", "f64"} or terms < 3:
-        return None
-    builder = site.builder
-    farthest = unit(result.element) * math.sqrt(terms / 3 / _VARIANCE)
-    share = site.around(result, "product", farthest)
-    beside = builder.apply("add", result, builder.apply("multiply", result, share))
-    kept = builder.apply("or", few_digits(builder, result), builder.isnt_finite(beside))
-    return builder.select(kept, result, beside)
-
-
 @dataclass(frozen=True, slots=True)
 class _Squares:
     """What is known of the terms of a sum."""
@@ -90,6 +84,9 @@ class _Squares:
     terms: int
     grain: Array | None
     """What all of them are whole multiples of; None where that is nothing."""
+
+    times: float
+    """How many times as many terms there are as were squared."""
 
 
 def _moved(site: Site, total: Array, size: Array, squares: _Squares) -> Array:
@@ -108,9 +105,8 @@ def _moved(site: Site, total: Array, size: Array, squares: _Squares) -> Array:
     width = builder.apply("sqrt", variance)
     step = builder.apply("multiply", width, site.around(total, "sum", farthest))
     moved = builder.apply("add", total, step)
-    kept = builder.apply(
-        "or", _is_one_term(builder, rest, squares.total), builder.isnt_finite(step)
-    )
+    one_term = _is_one_term(builder, square, squares)
+    kept = builder.apply("or", one_term, builder.isnt_finite(step))
     if squares.grain is not None:
         kept = builder.apply("or", kept, _is_exact(builder, squares, squares.grain))
         moved = _in_whole_grains(builder, moved, squares.grain)
@@ -126,21 +122,25 @@ def _in_whole_grains(builder: Builder, moved: Array, grain: Array) -> Array:
     return builder.select(is_small, whole, moved)
 
 
-def _is_one_term(builder: Builder, rest: Array, squares: Array) -> Array:
+def _is_one_term(builder: Builder, square: Array, squares: _Squares) -> Array:
     """Where the square of the sum is the sum of the squares, but for the rounding of both."""
-    near = builder.full(8 * unit(squares.element), squares)
-    near = builder.apply("multiply", squares, near)
-    return builder.compare(builder.apply("abs", rest), "LE", near)
+    total = squares.total
+    if squares.times > 1:
+        square = builder.apply("multiply", square, builder.full(squares.times, square))
+    rest = builder.apply("abs", builder.apply("subtract", square, total))
+    near = builder.apply("multiply", total, builder.full(8 * unit(total.element), total))
+    return builder.compare(rest, "LE", near)
 
 
 def _is_exact(builder: Builder, squares: _Squares, grain: Array) -> Array:
     """Where no partial sum has more digits than its type.
 
-    The sum of the magnitudes is at most the root of the terms times the sum of the squares.
+    The sum of the magnitudes is at most the root of the terms times the sum of the squares, and
+    hardly ever less than half of that.
     """
     most = builder.apply("sqrt", squares.total)
     most = builder.apply("multiply", most, builder.full(math.sqrt(squares.terms), most))
-    largest = builder.full(2.0 ** DIGITS[squares.total.element], grain)
+    largest = builder.full(2.0 ** (DIGITS[squares.total.element] + 1), grain)
     return builder.compare(most, "LE", builder.apply("multiply", grain, largest))
 
 
@@ -170,11 +170,32 @@ def _terms_of_reduce(operation: Operation) -> int:
 
 
 def _terms_of_dot(operation: Operation) -> int:
-    contracted = operation.attribute("dot_dimension_numbers").partition(
-        "lhs_contracting_dimensions = ["
-    )[2]
-    dimensions = numbers_in(contracted.partition("]")[0])
-    return math.prod(_sizes(operation, 0)[i] for i in dimensions)
+    return math.prod(_sizes(operation, 0)[i] for i in _contracted(operation, "lhs"))
+
+
+def _contracted(operation: Operation, side: str) -> list[int]:
+    """The dimensions of a factor that a product sums up."""
+    text = operation.attribute("dot_dimension_numbers")
+    listed = text.partition(f"{side}_contracting_dimensions = [")[2].partition("]")[0]
+    return numbers_in(listed)
+
+
+def _of_a_part(
+    builder: Builder, operation: Operation, given: list[Array]
+) -> tuple[list[Array], float]:
+    """The factors that are squared: of long products the middle, and how much more there is."""
+    if operation.name != "dot_general" or terms_of(operation) <= _SQUARED:
+        return given, 1.0
+    dimensions = [_contracted(operation, side) for side in ("lhs", "rhs")]
+    if any(len(each) != 1 for each in dimensions):
+        return given, 1.0
+    part = []
+    for array, (at,) in zip(given, dimensions, strict=True):
+        begins, ends = [0] * len(array.shape), list(array.shape)
+        begins[at] = (array.shape[at] - _SQUARED) // 2
+        ends[at] = begins[at] + _SQUARED
+        part.append(builder.part(array, begins, ends))
+    return part, terms_of(operation) / _SQUARED
 
 
 def _terms_of_convolution(operation: Operation) -> int:

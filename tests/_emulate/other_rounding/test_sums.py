@@ -66,7 +66,12 @@ def test_whole_numbers_near_the_largest_stay_whole() -> None:
 def test_empty_and_huge_sums_are_as_ever() -> None:
     def f(x: Any) -> Any:
         empty = jnp.zeros((0, 3)).sum(0), jnp.zeros((2, 0)) @ jnp.zeros((0, 2))
-        return *empty, (x * 1e33).sum(), jnp.full(10, 1e38).sum(), x.at[jnp.zeros(0, int)].add(0.3)
+        return (
+            *empty,
+            (x * 2.0**110).sum(),
+            jnp.full(10, 1e38).sum(),
+            x.at[jnp.zeros(0, int)].add(0.3),
+        )
 
     assert_unmoved(f, X)
 
@@ -88,7 +93,7 @@ def test_long_products_move_as_far_as_short_ones() -> None:
     single, _ = variance_factors(1000)
     width = 2.0**-24 * np.sqrt(single * 1000 / 3)
     off = (moved - here)[~np.eye(64, dtype=bool)]
-    assert 0.5 * width < np.std(off) < 2 * width
+    assert 0.3 * width < np.std(off) < 1.5 * width
 
 
 def test_complex_products_move() -> None:

@@ -21,8 +21,8 @@ _CALL = 4_000.0  # to call any program at all
 _KERNEL = 1_500.0  # to run a sum or a product at all
 _MOVED_KERNELS = 6_500.0
 
-_MOVED = 0.2
-_MOVED_FUNCTION = 0.25
+_MOVED = 0.25
+_MOVED_FUNCTION = 0.35
 
 # To move so few elements is no more work than all else that is done for an operation.
 _FEW = 256

@@ -9,6 +9,7 @@ from jitcount._ledger.findings import is_unjudged, remarks, share_of_bound, verd
 from jitcount._miscompiles.known import warning
 from jitcount._numerics.expected import BETWEEN_RUNS
 from jitcount._numerics.judging import POSSIBLE
+from jitcount._show.emulation_table import is_rounding, title_of
 from jitcount._show.parts import (
     Cell,
     Note,
@@ -110,9 +111,10 @@ def _emulated(ledger: Ledger) -> list[Part]:
     every = sum(len(entry.compiles) for entry in ledger.cases.values())
     left = [(case, line) for case, entry in ledger.cases.items() for line in entry.as_on_cpu]
     notes = [Note(f"{case}, as on the CPU: {line}", depth=1) for case, line in left]
+    there = "" if is_rounding(target) else " computed as there"
     return [
         *notes,
-        Note(f"As if on {target}: {every - len(left)} of {every} programs computed as there"),
+        Note(f"{title_of(target)}: {every - len(left)} of {every} programs{there}"),
     ]
 
 

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 from jitcount._after_jax import after_import_of_jax
 
 if TYPE_CHECKING:
+    from jitcount._buckets.bucketed import Bucketed, bucketed
+    from jitcount._buckets.plan import BucketGrid, BucketPlan, plan_buckets
     from jitcount._emulate.as_if import as_if
     from jitcount._emulate.result import Emulation
     from jitcount._explain.caller import Caller
@@ -38,6 +40,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Argument",
+    "BucketGrid",
+    "BucketPlan",
+    "Bucketed",
     "Caller",
     "Cause",
     "Comparison",
@@ -57,12 +62,14 @@ __all__ = [
     "as_if",
     "assert_close",
     "assert_same",
+    "bucketed",
     "cache_independent_count",
     "case",
     "compare",
     "freeze",
     "load",
     "max_compiles",
+    "plan_buckets",
     "record",
     "tolerance",
 ]
@@ -70,6 +77,9 @@ __all__ = [
 # Where each name is; what type checkers and editors read stands above, and a test compares.
 _HOMES = {
     "Argument": "_explain.compile",
+    "BucketGrid": "_buckets.plan",
+    "BucketPlan": "_buckets.plan",
+    "Bucketed": "_buckets.bucketed",
     "Caller": "_explain.caller",
     "Cause": "_explain.causes",
     "Comparison": "_ledger.comparison",
@@ -89,12 +99,14 @@ _HOMES = {
     "as_if": "_emulate.as_if",
     "assert_close": "_tolerance.assertions",
     "assert_same": "_tolerance.assertions",
+    "bucketed": "_buckets.bucketed",
     "cache_independent_count": "_problem",
     "case": "_suite.own_cases",
     "compare": "_ledger.compare",
     "freeze": "_record.guard",
     "load": "_ledger.ledger",
     "max_compiles": "_record.guard",
+    "plan_buckets": "_buckets.plan",
     "record": "_record.record",
     "tolerance": "_tolerance.tolerance",
 }

@@ -1,0 +1,129 @@
+"""What a bucketed function returns, cut back to the true lengths.
+
+Which axes those are is found by tracing the function at another size, where they have another
+length. The sizes of a plan are traced at some time anyway, and JAX keeps what it has traced.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import jax
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from jitcount._buckets.bucketed import Bucketed, Dimension, Prepared
+
+Cut: TypeAlias = "tuple[int, int, int]"
+"""An axis, the number of its length, and how much longer than that it is."""
+
+Cuts: TypeAlias = "dict[int, tuple[Cut, ...]]"
+"""The axes to cut, by the number of the result."""
+
+
+def cut(result: Any, rules: Sequence[Cut], lengths: Sequence[int]) -> Any:
+    """A result without what the padding made of it."""
+    kept = [slice(None)] * result.ndim
+    is_whole = True
+    for axis, number, more in rules:
+        end = max(lengths[number] + more, 0)
+        is_whole = is_whole and end == result.shape[axis]
+        kept[axis] = slice(end)
+    if is_whole:
+        return result
+    if isinstance(result, jax.core.Tracer) or not isinstance(result, jax.Array):
+        return result[tuple(kept)]
+    if jax.dtypes.issubdtype(result.dtype, jax.dtypes.prng_key):  # they have no host
+        return result[tuple(kept)]
+    part = np.asarray(result)[tuple(kept)]
+    if len(result.sharding.device_set) > 1:  # a part need not divide among them
+        return jax.device_put(part)
+    return jax.device_put(part, result.sharding if result.committed else None)
+
+
+def fixed_cuts(out_axes: Any, result: Any, dimensions: Sequence[Dimension]) -> Cuts:
+    """The cuts that the user asks for, by the structure of the result, as `jax.vmap` takes it."""
+    each = [out_axes] if not dimensions[0].name else [out_axes.get(d.name) for d in dimensions]
+    cuts: dict[int, tuple[Cut, ...]] = {}
+    for number, axes in enumerate(each):
+        spread = jax.tree.map(
+            lambda axis, part: [(axis, leaf) for leaf in jax.tree.leaves(part)],
+            axes,
+            result,
+            is_leaf=lambda part: part is None,
+        )
+        pairs = jax.tree.leaves(spread, is_leaf=lambda part: isinstance(part, tuple))
+        for place, (axis, leaf) in enumerate(pairs):
+            if axis is None:
+                continue
+            if not -leaf.ndim <= axis < leaf.ndim:
+                raise ValueError(
+                    f"out_axes names axis {axis} of a result without it; "
+                    f"its shape is {tuple(leaf.shape)}"
+                )
+            cuts[place] = (*cuts.get(place, ()), (axis % leaf.ndim, number, 0))
+    return cuts
+
+
+def found_cuts(f: Bucketed, call: Prepared, result: Any) -> Cuts:
+    """The cuts of all axes that are as much longer as a size is larger."""
+    cuts: dict[int, tuple[Cut, ...]] = {}
+    leaves = [(jax.tree_util.keystr(path), getattr(leaf, "shape", ())) for path, leaf
+              in jax.tree_util.tree_flatten_with_path(result)[0]]  # fmt: skip
+    for number, size in enumerate(call.sizes):
+        other = _another_size(f.dimensions[number], size)
+        sizes = [*call.sizes[:number], other, *call.sizes[number + 1 :]]
+        shapes = _shapes_at(f, call, sizes)
+        if shapes is None or len(shapes) != len(leaves):
+            raise ValueError(
+                f"{f.__name__} cannot be traced at size {other}, which shows what of its result "
+                "is padding: pass out_axes"
+            )
+        for place, ((where, shape), resized) in enumerate(zip(leaves, shapes, strict=True)):
+            if len(shape) != len(resized):
+                raise ValueError(_not_cut(f, where, shape, resized, size, other))
+            for axis, (here, there) in enumerate(zip(shape, resized, strict=True)):
+                if here == there:
+                    continue
+                if there - here != other - size or any(c[0] == axis for c in cuts.get(place, ())):
+                    raise ValueError(_not_cut(f, where, shape, resized, size, other))
+                cuts[place] = (*cuts.get(place, ()), (axis, number, here - size))
+    return cuts
+
+
+def _not_cut(
+    f: Bucketed, where: str, shape: tuple[int, ...], resized: tuple[int, ...], size: int, other: int
+) -> str:
+    named = f"result{where}" if where else "its result"
+    return (
+        f"{f.__name__} cannot be cut back: {named} has shape {tuple(shape)} at size {size} and "
+        f"{tuple(resized)} at size {other}; pass out_axes, None to keep the padding"
+    )
+
+
+def _another_size(dimension: Dimension, size: int) -> int:
+    """A size that is traced anyway, if there is one."""
+    others = [other for other in dimension.sizes if other != size]
+    return min(others, key=lambda other: abs(other - size), default=2 * size)
+
+
+def _shapes_at(f: Bucketed, call: Prepared, sizes: Sequence[int]) -> list[tuple[int, ...]] | None:
+    """The shapes of all results at other sizes; None where the function refuses them."""
+    args, kwargs = f.resized(call.args, call.kwargs, sizes)
+    leaves, tree = jax.tree.flatten((args, kwargs))
+    kinds = jax.ShapeDtypeStruct | np.ndarray
+    arrays = [leaf for leaf in leaves if isinstance(leaf, kinds)]
+
+    def with_arrays(given: list[Any]) -> Any:
+        left = iter(given)
+        whole = [next(left) if isinstance(leaf, kinds) else leaf for leaf in leaves]
+        args, kwargs = jax.tree.unflatten(tree, whole)
+        return f.jitted(*args, **kwargs)
+
+    try:
+        found = jax.eval_shape(with_arrays, arrays)
+    except Exception:  # noqa: BLE001 (whatever the user's function raises at that size)
+        return None
+    return [leaf.shape for leaf in jax.tree.leaves(found)]

@@ -1,0 +1,82 @@
+"""Arrays padded to a size, or cut to it: on the host, where no program is compiled for it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import jax
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from jitcount._buckets.places import Ragged
+
+
+def fitted(
+    leaves: list[Any], ragged: Sequence[Ragged], sizes: Sequence[int], fill: Any = None
+) -> list[Any]:
+    """The arrays of an argument, with the ragged ones at their sizes.
+
+    Args:
+        leaves: all arrays of the argument; this list is changed.
+        ragged: which of them are ragged.
+        sizes: the size of each length.
+        fill: what to pad with, if not with what each says.
+    """
+    for one in ragged:
+        leaf = leaves[one.leaf]
+        value = one.fill if fill is None else fill
+        if type(leaf) is np.ndarray:
+            leaves[one.leaf] = _on_host(leaf, one.axes, sizes, value)
+        elif isinstance(leaf, jax.core.Tracer):
+            leaves[one.leaf] = _traced(leaf, one.axes, sizes, value)
+        else:
+            leaves[one.leaf] = _of_jax(leaf, one, sizes, value)
+    return leaves
+
+
+def _on_host(
+    array: np.ndarray, axes: Sequence[tuple[int, int]], sizes: Sequence[int], fill: Any
+) -> np.ndarray:
+    if len(axes) == 1 and axes[0][0] == 0:  # most are ragged in their first axis
+        length, size = len(array), sizes[axes[0][1]]
+        if length == size:
+            return array
+        if length > size:
+            return array[:size]
+        padded = np.empty((size, *array.shape[1:]), array.dtype)
+        padded[:length] = array
+        padded[length:] = fill
+        return padded
+    shape = list(array.shape)
+    for axis, number in axes:
+        shape[axis] = sizes[number]
+    if tuple(shape) == array.shape:
+        return array
+    kept = tuple(slice(min(pair)) for pair in zip(shape, array.shape, strict=True))
+    padded = np.full(shape, fill, array.dtype)
+    padded[kept] = array[kept]
+    return padded
+
+
+def _of_jax(array: Any, one: Ragged, sizes: Sequence[int], fill: Any) -> Any:
+    """An array of JAX's by way of the host; one that is bound to a device comes back to it."""
+    if all(array.shape[axis] == sizes[number] for axis, number in one.axes):
+        return array
+    if jax.dtypes.issubdtype(array.dtype, jax.dtypes.prng_key):
+        raise TypeError(f"random keys cannot be padded; {one.place} holds {array.dtype}")
+    padded = _on_host(np.asarray(array), one.axes, sizes, fill)
+    if getattr(array, "committed", False):
+        return jax.device_put(padded, array.sharding)
+    return padded
+
+
+def _traced(array: Any, axes: Sequence[tuple[int, int]], sizes: Sequence[int], fill: Any) -> Any:
+    """An array under jit, vmap or grad; what it is padded with is a constant of the program."""
+    change = [(0, 0, 0)] * array.ndim
+    for axis, number in axes:
+        change[axis] = (0, sizes[number] - array.shape[axis], 0)  # less than nothing cuts
+    if not any(high for _, high, _ in change):
+        return array
+    return jax.lax.pad(array, np.asarray(fill, array.dtype), change)

@@ -14,6 +14,7 @@ from jitcount._after_jax import after_import_of_jax
 
 if TYPE_CHECKING:
     from jitcount._buckets.bucketed import Bucketed, bucketed
+    from jitcount._buckets.check import check_padding
     from jitcount._buckets.plan import BucketGrid, BucketPlan, plan_buckets
     from jitcount._emulate.as_if import as_if
     from jitcount._emulate.result import Emulation
@@ -65,6 +66,7 @@ __all__ = [
     "bucketed",
     "cache_independent_count",
     "case",
+    "check_padding",
     "compare",
     "freeze",
     "load",
@@ -102,6 +104,7 @@ _HOMES = {
     "bucketed": "_buckets.bucketed",
     "cache_independent_count": "_problem",
     "case": "_suite.own_cases",
+    "check_padding": "_buckets.check",
     "compare": "_ledger.compare",
     "freeze": "_record.guard",
     "load": "_ledger.ledger",

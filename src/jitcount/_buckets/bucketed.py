@@ -109,7 +109,10 @@ class Bucketed:
         if self.example is None:
             self.example = jax.tree.map(abstract, (args, kwargs))
         call = self.prepare(args, kwargs)
-        result = self.jitted(*call.args, **call.kwargs)
+        return self.finish(call, self.jitted(*call.args, **call.kwargs))
+
+    def finish(self, call: Prepared, result: Any) -> Any:
+        """Cut back what the function returned."""
         if self._keeps_outputs:
             return result
         leaves, tree = jax.tree.flatten(result)
@@ -122,6 +125,11 @@ class Bucketed:
         for place, rules in cuts.items():
             leaves[place] = cut(leaves[place], rules, call.lengths)
         return jax.tree.unflatten(tree, leaves)
+
+    def lengths(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[int]:
+        """The true lengths of a call."""
+        given, named = list(args), dict(kwargs)
+        return self._lengths([self._read(one, given, named) for one in self._arguments])
 
     def prepare(
         self,
@@ -312,8 +320,9 @@ def bucketed(  # noqa: PLR0913 (keywords, each of its own)
         remainder: pad what is beyond a size, or ``"drop"`` it: in training, the end of a batch.
 
     Returns:
-        A function with the parameters of `f` but `length` and `mask`. Results that are cut are
-        waited for. It can be called under `jax.jit`, `jax.vmap` and `jax.grad`.
+        A function with the parameters of `f` but `length` and `mask`, which can also be called
+        under `jax.jit`, `jax.vmap` and `jax.grad`. Arrays that are cut back are NumPy's, and waited
+        for: an operation of JAX's on them would be compiled for each length.
 
     Raises:
         ValueError: the names in `axes`, `plan`, `length` and `mask` do not fit each other or `f`.

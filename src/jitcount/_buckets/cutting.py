@@ -24,23 +24,15 @@ Cuts: TypeAlias = "dict[int, tuple[Cut, ...]]"
 
 
 def cut(result: Any, rules: Sequence[Cut], lengths: Sequence[int]) -> Any:
-    """A result without what the padding made of it."""
+    """A result without what the padding made of it: an array of NumPy's, unless it is traced."""
     kept = [slice(None)] * result.ndim
-    is_whole = True
     for axis, number, more in rules:
-        end = max(lengths[number] + more, 0)
-        is_whole = is_whole and end == result.shape[axis]
-        kept[axis] = slice(end)
-    if is_whole:
-        return result
-    if isinstance(result, jax.core.Tracer) or not isinstance(result, jax.Array):
+        kept[axis] = slice(max(lengths[number] + more, 0))
+    if isinstance(result, jax.core.Tracer) or jax.dtypes.issubdtype(
+        result.dtype, jax.dtypes.prng_key
+    ):  # keys are nowhere but on a device
         return result[tuple(kept)]
-    if jax.dtypes.issubdtype(result.dtype, jax.dtypes.prng_key):  # they have no host
-        return result[tuple(kept)]
-    part = np.asarray(result)[tuple(kept)]
-    if len(result.sharding.device_set) > 1:  # a part need not divide among them
-        return jax.device_put(part)
-    return jax.device_put(part, result.sharding if result.committed else None)
+    return np.asarray(result)[tuple(kept)]
 
 
 def fixed_cuts(out_axes: Any, result: Any, dimensions: Sequence[Dimension]) -> Cuts:

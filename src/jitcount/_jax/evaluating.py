@@ -9,7 +9,7 @@ a program with such an operation raises, and is not computed.
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -18,15 +18,19 @@ from jax.extend.core import jaxpr_as_fun
 
 from jitcount._jax.jaxprs import (
     CALLS,
+    Stacks,
     body_of,
     eval_equation,
     has_effects,
     inner_jaxprs,
     is_literal,
+    with_stacks,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from jitcount._jax.jaxprs import Stack
 
     Compute = Callable[[Any, list[Any]], Sequence[Any]]
     """Takes an equation that calls nothing, and its operands; returns its results."""
@@ -168,6 +172,44 @@ def _last_uses(jaxpr: Any) -> dict[int, list[Any]]:
     for variable, place in last.items():
         by_place.setdefault(place, []).append(variable)
     return by_place
+
+
+class Step(NamedTuple):
+    """An operation that was computed, or a whole loop or branch."""
+
+    primitive: str
+    stack: Stack
+    operands: list[Any]
+    results: list[Any]
+
+
+def computed_in_steps(program: Any, operands: Sequence[Any]) -> tuple[list[Any], list[Step]]:
+    """The results of a closed jaxpr, and each operation on the way to them.
+
+    A result that is an operand later is the same object there.
+    """
+    steps: list[Step] = []
+    stacks = Stacks()
+
+    def run(body: Any, given: Sequence[Any], outside: Stack) -> list[Any]:
+        jaxpr = body.jaxpr
+        values: dict[Any, Any] = dict(zip(jaxpr.constvars, body.consts, strict=True))
+        values.update(zip(jaxpr.invars, given, strict=True))
+
+        def read(atom: Any) -> Any:
+            return np.asarray(atom.val, atom.aval.dtype) if is_literal(atom) else values[atom]
+
+        for equation, stack in with_stacks(jaxpr, outside, stacks):
+            inputs = [read(atom) for atom in equation.invars]
+            if equation.primitive.name in CALLS:
+                results = run(body_of(equation), inputs, stack)
+            else:
+                results = eval_equation(equation, inputs)
+                steps.append(Step(equation.primitive.name, stack, inputs, results))
+            values.update(zip(equation.outvars, results, strict=True))
+        return [read(atom) for atom in jaxpr.outvars]
+
+    return run(program, operands, ()), steps
 
 
 def does_more_than_compute(jaxpr: Any) -> bool:

@@ -18,7 +18,7 @@ SHOWN = {
         "mean length ",
         "mean_length at examples/ragged_batches.py:25 in main: 8 recompiles",
         "axis 1 of tokens: 22 … 38, 9 of them",
-        "→ pad axis 1 of tokens to one length, or to a few (buckets)",
+        "→ pad axis 1 of tokens to a few lengths with jitcount.bucketed, and mask the padding",
     ],
     "row_norms.py": ["norm of the last row 2.9", "float32[33000,3]"],
     "gradients_by_scatter.py": ["0 of 768 gradients are wrong, by up to 0"],

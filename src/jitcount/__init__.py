@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from jitcount._after_jax import after_import_of_jax
 
 if TYPE_CHECKING:
-    from jitcount._buckets.bucketed import Bucketed, bucketed
+    from jitcount._buckets.bucketed import bucketed
     from jitcount._buckets.check import check_padding
     from jitcount._buckets.plan import BucketGrid, BucketPlan, plan_buckets
     from jitcount._emulate.as_if import as_if
@@ -43,7 +43,6 @@ __all__ = [
     "Argument",
     "BucketGrid",
     "BucketPlan",
-    "Bucketed",
     "Caller",
     "Cause",
     "Comparison",
@@ -81,7 +80,6 @@ _HOMES = {
     "Argument": "_explain.compile",
     "BucketGrid": "_buckets.plan",
     "BucketPlan": "_buckets.plan",
-    "Bucketed": "_buckets.bucketed",
     "Caller": "_explain.caller",
     "Cause": "_explain.causes",
     "Comparison": "_ledger.comparison",

@@ -105,20 +105,20 @@ def padded(length: int, to: tuple[int, ...]) -> Any:
 
 advised(
     Shape,
-    "pad axis 0 of x to one length, or to a few (buckets)",
+    "pad axis 0 of x to a few lengths with jitcount.bucketed, and mask the padding",
     calls(arr(3), arr(4)),
     one_length=calls(padded(3, (4,)), padded(4, (4,))),
 )
 advised(
     Shape,
-    "pad axis 0 of x to one length, or to a few (buckets)",
+    "pad axis 0 of x to a few lengths with jitcount.bucketed, and mask the padding",
     calls(*map(arr, range(1, 9))),
     a_few=calls(*(padded(length, (4, 8)) for length in range(1, 9))),
     compiles=2,
 )
 advised(
     Shape,
-    "pad axes 0, 1 of x to one shape, or to a few (buckets)",
+    "pad axes 0, 1 of x to a few shapes with jitcount.bucketed, and mask the padding",
     calls(arr(2, 3), arr(4, 5)),
     one_shape=calls(np.pad(arr(2, 3), ((0, 2), (0, 2))), arr(4, 5)),
 )

@@ -39,7 +39,10 @@ def test_lengths_of_one_axis_are_summed_up() -> None:
     assert (found.what, found.call_site) == ("step", "train.py:42 in main")
     assert (found.count, found.seconds) == (3, 3.0)
     assert found.changes == ("axis 0 of x: 20, 31, 57, 934",)
-    assert found.advice == "pad axis 0 of x to one length, or to a few (buckets)"
+    assert (
+        found.advice
+        == "pad axis 0 of x to a few lengths with jitcount.bucketed, and mask the padding"
+    )
 
 
 def test_shapes_that_change_in_two_axes_are_summed_up() -> None:

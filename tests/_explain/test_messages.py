@@ -49,7 +49,7 @@ def test_one_axis() -> None:
     assert last_causes(step, (arr(32, 511),), (arr(32, 640),)) == [
         (
             "axis 1 of x went from 511 to 640: float32[32,511] became float32[32,640]",
-            "pad axis 1 of x to one length, or to a few (buckets)",
+            "pad axis 1 of x to a few lengths with jitcount.bucketed, and mask the padding",
         )
     ]
 
@@ -58,7 +58,7 @@ def test_two_axes() -> None:
     assert last_causes(step, (arr(2, 3),), (arr(4, 5),)) == [
         (
             "axes 0, 1 of x changed: float32[2,3] became float32[4,5]",
-            "pad axes 0, 1 of x to one shape, or to a few (buckets)",
+            "pad axes 0, 1 of x to a few shapes with jitcount.bucketed, and mask the padding",
         )
     ]
 

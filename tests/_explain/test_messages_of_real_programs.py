@@ -38,7 +38,8 @@ def shorter(*places: str, from_: tuple[int, ...] = (32,), to: tuple[int, ...] = 
         found.append(
             (
                 f"{went}: {old}{tail} became {new}{tail}",
-                f"pad axis 0 of {place} to one length, or to a few (buckets)",
+                f"pad axis 0 of {place} to a few lengths with jitcount.bucketed, "
+                "and mask the padding",
             )
         )
     return found
@@ -141,7 +142,7 @@ LAST: dict[str, Messages] = {
     "array-of-jnp-all": [
         (
             "axis 0 of a went from 500 to 600: bool[500,500] became bool[600,500]",
-            "pad axis 0 of a to one length, or to a few (buckets)",
+            "pad axis 0 of a to a few lengths with jitcount.bucketed, and mask the padding",
         )
     ],
     "key-of-random-uniform": static_value("shape", "(4,)", "(5,)"),

@@ -85,7 +85,7 @@ def test_two_causes_have_two_remedies(tmp_path: Path) -> None:
         [
             "  because: axis 0 of x: 3 → 4 [JC101]",
             "  because: x: float32 → int32 [JC102]",
-            "  → pad axis 0 of x to one length, or to a few (buckets)",
+            "  → pad axis 0 of x to a few lengths with jitcount.bucketed, and mask the padding",
             "  → cast it before the call: x.astype('float32')",
             "→ to accept it, write @pytest.mark.compiles(step=2)",
         ],

@@ -28,7 +28,10 @@ def test_it():
     shown = finished.stdout.splitlines()
     assert "test_it must compile nothing, and compiled 3" in shown
     assert "  because: axis 0 of x: 3 -> 4 [JC101]" in shown
-    assert "  -> pad axis 0 of x to one length, or to a few (buckets)" in shown
+    assert (
+        "  -> pad axis 0 of x to a few lengths with jitcount.bucketed, and mask the padding"
+        in shown
+    )
     assert any(line.startswith("a\\x1b[2J\\nFORGED\\u202e[red](float32[3]) at ") for line in shown)
     assert sum("a\\x1b[2J" in line for line in shown) >= 3
     assert all(line.isprintable() and not line.startswith("FORGED") for line in shown)

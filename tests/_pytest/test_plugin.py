@@ -312,7 +312,7 @@ def test_the_ledger_has_all_compiles_and_the_report_what_to_fix(project: Project
         "What to fix, by what it saves over the whole suite\n"
         "  1. step at test_it.py:13 in test_step: 1 recompile, TIME [JC101]\n"
         "    axis 0 of x: 3 → 4\n"
-        "    → pad axis 0 of x to one length, or to a few (buckets)\n"
+        "    → pad axis 0 of x to a few lengths with jitcount.bucketed, and mask the padding\n"
         "    in test_step (TIME)\n"
         "\n"
         "The most expensive tests\n"

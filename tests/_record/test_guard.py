@@ -53,7 +53,7 @@ def test_a_frozen_block_refuses_a_compile_and_says_why() -> None:
         f"step(float32[5]) would be compiled at {error.call_site}, "
         "and jitcount.freeze() allows no compile here\n"
         "  because: axis 0 of x: 3 → 5 [JC101]\n"
-        "  → pad axis 0 of x to one length, or to a few (buckets)"
+        "  → pad axis 0 of x to a few lengths with jitcount.bucketed, and mask the padding"
     )
 
 

@@ -118,7 +118,8 @@ def test_all_of_a_log_is_plain_data() -> None:
             "after": "float32[4]",
             "code": "JC101",
             "text": "axis 0 of x went from 3 to 4: float32[3] became float32[4]",
-            "advice": "pad axis 0 of x to one length, or to a few (buckets)",
+            "advice": "pad axis 0 of x to a few lengths with jitcount.bucketed, "
+            "and mask the padding",
         }
     ]
 

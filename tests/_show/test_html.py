@@ -79,5 +79,5 @@ def test_a_compile_says_what_it_was_where_and_why() -> None:
         "at train.py:42 in main, asked for by flax/linear.py:2 in call",
         "100 ms on cpu (trace 0, lower 0, XLA 100 ms)",
         "axis 0 of x went from 3 to 4: float32[3] became float32[4]",
-        "→ pad axis 0 of x to one length, or to a few (buckets)",
+        "→ pad axis 0 of x to a few lengths with jitcount.bucketed, and mask the padding",
     ]

@@ -63,7 +63,7 @@ def test_a_log_is_printed_as_a_table() -> None:
         "What to fix\n"
         "  1. sum at train.py:42 in main: 1 recompile, 33.9 ms [JC101]\n"
         "    axis 0 of x: 3 → 4\n"
-        "    → pad axis 0 of x to one length, or to a few (buckets)\n"
+        "    → pad axis 0 of x to a few lengths with jitcount.bucketed, and mask the padding\n"
         "\n"
         "function      arguments      compiles      time   call site             cause\n"
         "──────────────────────────────────────────────────────────────────────────────────────"

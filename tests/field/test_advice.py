@@ -122,7 +122,9 @@ CASES: dict[str, Case] = {
             (
                 "JC101",
                 "log_prob at distrax_mixture.py:18 in <module>: 2 recompiles",
-                ("pad axis 0 of value to one length, or to a few (buckets)",),
+                (
+                    "pad axis 0 of value to a few lengths with jitcount.bucketed, and mask the padding",
+                ),
             )
         ],
     ),
@@ -413,8 +415,8 @@ CASES: dict[str, Case] = {
                 "JC101",
                 "update at rlax_agent.py:27 in <module>: 2 recompiles",
                 (
-                    "pad axis 0 of observations to one length, or to a few (buckets)",
-                    "pad axis 0 of rewards to one length, or to a few (buckets)",
+                    "pad axis 0 of observations to a few lengths with jitcount.bucketed, and mask the padding",
+                    "pad axis 0 of rewards to a few lengths with jitcount.bucketed, and mask the padding",
                 ),
             ),
             (

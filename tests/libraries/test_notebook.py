@@ -66,7 +66,7 @@ def test_a_cell_shows_its_value_and_what_it_compiled(outputs: list[list[Any]]) -
         "What to fix",
         "1. step at In [2], line 4: 1 recompile, TIME [JC101]",
         "axis 0 of x: 3 → 4",
-        "→ pad axis 0 of x to one length, or to a few (buckets)",
+        "→ pad axis 0 of x to a few lengths with jitcount.bucketed, and mask the padding",
         "functionargumentscompilestimecall sitecause",
         "step | x f32[3] | 2 | TIME | In [2], line 4 | axis 0 of x: 3 → 4",
         "in all: trace TIME, lower TIME, XLA TIME",

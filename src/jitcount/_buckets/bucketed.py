@@ -175,7 +175,8 @@ class Bucketed:
         """The arrays of an argument, their structure (None for an array), and those ragged."""
         value = argument.get(self.__name__, given, named)
         if isinstance(value, np.ndarray | jax.Array):
-            leaves, tree, key = [value], None, (argument.name, value.ndim)
+            leaves, tree = [value], None
+            key: Any = argument.name, value.ndim
         else:
             leaves, tree = jax.tree.flatten(value)
             key = (argument.name, tree, *[getattr(leaf, "ndim", 0) for leaf in leaves])
@@ -220,7 +221,9 @@ class Bucketed:
 
     def _give(self, named: dict[str, Any], parameter: str, value: Any) -> None:
         if parameter in named:
-            raise TypeError(f"{self.__name__} is given {parameter} by jitcount.bucketed: leave it out")
+            raise TypeError(
+                f"{self.__name__} is given {parameter} by jitcount.bucketed: leave it out"
+            )
         named[parameter] = value
 
     def _find_cuts(self, call: Prepared, result: Any) -> Cuts:
@@ -332,7 +335,9 @@ def bucketed(  # noqa: PLR0913 (keywords, each of its own)
         ("remainder", remainder, ("pad", "drop")),
     ):
         if value not in known:
-            raise ValueError(f"bucketed takes {name} of {known[0]!r} or {known[1]!r}, not {value!r}")
+            raise ValueError(
+                f"bucketed takes {name} of {known[0]!r} or {known[1]!r}, not {value!r}"
+            )
     called = getattr(f, "__name__", "the function")
     is_alone = not isinstance(plan, Mapping)
     plans: Mapping[str, Any] = plan if isinstance(plan, Mapping) else {_ALONE: plan}

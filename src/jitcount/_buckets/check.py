@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import jax
+import jax.numpy as jnp
 import ml_dtypes
 import numpy as np
 
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from jitcount._jax.evaluating import Step
+
+_finfo: Any = ml_dtypes.finfo
 
 # What else is put into the padding; NaN is last, as it gets through where no number does.
 _FILLS = (1, -1, 1000, math.nan)
@@ -68,7 +71,7 @@ def check_padding(f: Bucketed, /, *args: Any, **kwargs: Any) -> None:
         plain = _Call(f, kept, lengths, None)
         for fill in (None, *_FILLS):
             padded = _Call(f, kept, sizes, fill)
-            if (found := _difference(f, plain, padded, lengths)) is not None:
+            if (found := _difference(plain, padded)) is not None:
                 raise AssertionError(_message(f, plain, padded, lengths, found))
 
 
@@ -76,7 +79,7 @@ def _copied(leaf: Any) -> Any:
     """A copy on the host: the function may want its arguments donated."""
     if not isinstance(leaf, np.ndarray | jax.Array):
         return leaf
-    if jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+    if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
         return leaf
     return np.array(leaf)
 
@@ -130,7 +133,7 @@ class _Call:
 
         program = jax.make_jaxpr(with_arrays)(arrays)
         typed = [
-            array if jax.dtypes.issubdtype(array.dtype, jax.dtypes.prng_key)
+            array if jnp.issubdtype(array.dtype, jax.dtypes.prng_key)
             else np.asarray(array, aval.dtype)
             for array, aval in zip(arrays, program.in_avals, strict=True)
         ]  # fmt: skip
@@ -146,9 +149,7 @@ class _Difference:
     padded: Any
 
 
-def _difference(
-    f: Bucketed, plain: _Call, padded: _Call, lengths: Sequence[int]
-) -> _Difference | None:
+def _difference(plain: _Call, padded: _Call) -> _Difference | None:
     for (place, before), (_, after) in zip(plain.results(), padded.results(), strict=True):
         if not agree(before, after):
             return _Difference(place, before, after)
@@ -156,9 +157,7 @@ def _difference(
 
 
 def _on_host(value: Any) -> Any:
-    if isinstance(value, jax.Array) and jax.dtypes.issubdtype(
-        value.dtype, jax.dtypes.prng_key
-    ):
+    if isinstance(value, jax.Array) and jnp.issubdtype(value.dtype, jax.dtypes.prng_key):
         value = jax.random.key_data(value)
     return np.asarray(value)
 
@@ -176,7 +175,7 @@ def agree(before: Any, after: Any) -> bool:
     if not _is_inexact(before.dtype):
         return bool(np.array_equal(before, after))
     wide = np.complex128 if before.dtype.kind == "c" else np.float64
-    bound = 4 * math.sqrt(float(ml_dtypes.finfo(before.dtype).eps))
+    bound = 4 * math.sqrt(float(_finfo(before.dtype).eps))
     before, after = before.astype(wide), after.astype(wide)
     is_finite = np.isfinite(before)
     if not np.array_equal(is_finite, np.isfinite(after)):
@@ -189,7 +188,7 @@ def agree(before: Any, after: Any) -> bool:
 
 
 def _is_inexact(dtype: Any) -> bool:
-    return bool(jax.dtypes.issubdtype(dtype, np.inexact))
+    return bool(jnp.issubdtype(dtype, np.inexact))
 
 
 # --- Where it comes in ----------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def cut(result: Any, rules: Sequence[Cut], lengths: Sequence[int]) -> Any:
     kept = [slice(None)] * result.ndim
     for axis, number, more in rules:
         kept[axis] = slice(max(lengths[number] + more, 0))
-    if isinstance(result, jax.core.Tracer) or jax.dtypes.issubdtype(
+    if isinstance(result, jax.core.Tracer) or jnp.issubdtype(
         result.dtype, jax.dtypes.prng_key
     ):  # keys are nowhere but on a device
         return result[tuple(kept)]
@@ -85,7 +86,7 @@ def found_cuts(f: Bucketed, call: Prepared, result: Any) -> Cuts:
     return cuts
 
 
-def _not_cut(
+def _not_cut(  # noqa: PLR0913, PLR0917 (all of it is said)
     f: Bucketed, where: str, shape: tuple[int, ...], resized: tuple[int, ...], size: int, other: int
 ) -> str:
     named = f"result{where}" if where else "its result"

@@ -19,6 +19,7 @@ from jitcount._buckets.plan import (
     BucketGrid,
     Costs,
     Histogram,
+    next_powers,
     plan_of,
     rounded_up,
 )
@@ -50,7 +51,9 @@ class _Axis:
 
     def best(self, others: Floats, k: int | None, price: float) -> Whole:
         """The best sizes where each call costs its size times what the other axis has."""
-        weights = np.bincount(self.of_length, weights=others, minlength=len(self.candidates))
+        weights = np.bincount(
+            self.of_length, weights=others, minlength=len(self.candidates)
+        ).astype(np.float64)
         costs = self.candidates.astype(np.float64)
         chosen = best_places(costs, weights, k, price, _MOST_OF_AN_AXIS)
         return self.candidates[list(chosen.places)]
@@ -65,7 +68,9 @@ def plan_grid(
 ) -> BucketGrid:
     """Plan two axes, whose lengths belong together one by one."""
     if not isinstance(costs.step_s, int | float):
-        raise ValueError("plan_buckets takes step_s of two axes as seconds at their largest sizes")
+        raise ValueError(  # noqa: TRY004 (the type is right, for one axis)
+            "plan_buckets takes step_s of two axes as seconds at their largest sizes"
+        )
     axes = [_Axis.of(lengths, multiple_of) for lengths in pairs.values()]
     calls = len(axes[0].lengths)
     steps = calls if steps is None else steps
@@ -84,15 +89,22 @@ def plan_grid(
     # Each axis by itself has no costs of its own: only its sizes and their padding are read.
     alone = replace(costs, step_s=1.0)
     plans = {
-        name: plan_of(Histogram.of(axis.lengths), sizes.tolist(), multiple_of, steps, alone)
+        name: plan_of(
+            Histogram.of(axis.lengths),
+            sizes.tolist(),
+            multiple_of,
+            steps,
+            alone,
+            is_k_given=k is not None,
+        )
         for name, axis, sizes in zip(names, axes, best, strict=True)
     }
-    unit = float(costs.step_s) / largest * steps / calls
-    return BucketGrid(plans, list(_alternatives(axes, best, multiple_of, costs.compile_s, unit)))
+    alternatives = _alternatives(axes, best, multiple_of, costs.compile_s, per_element)
+    return BucketGrid(plans, list(alternatives))
 
 
 def _counts(k: int) -> Iterable[int]:
-    """How many sizes the first axis may have: of those with the same number for the second, most."""
+    """How many sizes the first axis may have: the most for each number left for the second."""
     return sorted({k // (k // first) for first in range(1, k + 1)})
 
 
@@ -120,16 +132,17 @@ def _area(axes: list[_Axis], sizes: list[Whole]) -> float:
 def _alternatives(
     axes: list[_Axis], best: list[Whole], multiple_of: int, compile_s: float, unit: float
 ) -> Iterable[Alternative]:
-    powers = [2 ** np.ceil(np.log2(axis.lengths)).astype(np.int64) for axis in axes]
-    padded = {
+    padded: dict[str, list[Floats]] = {
         "this plan": [axis.padded(sizes) for axis, sizes in zip(axes, best, strict=True)],
-        POWERS: [rounded_up(sizes, multiple_of) for sizes in powers],
+        POWERS: [
+            rounded_up(next_powers(axis.lengths), multiple_of).astype(np.float64) for axis in axes
+        ],
         "one size": [axis.padded(axis.candidates[-1:]) for axis in axes],
-        UNPADDED: [axis.lengths for axis in axes],
+        UNPADDED: [axis.lengths.astype(np.float64) for axis in axes],
     }
     useful = float((axes[0].lengths.astype(np.float64) * axes[1].lengths).sum())
     for name, (first, second) in padded.items():
-        area = float((np.asarray(first, np.float64) * second).sum())
+        area = float((first * second).sum())
         compiles = len(np.unique(np.stack([first, second]), axis=1).T)
         if name == "this plan":  # all pairs are compiled in a warm-up, whether they come or not
             compiles = len(best[0]) * len(best[1])

@@ -13,7 +13,7 @@ the minimum may run over all of them: it is a Legendre transform, at ``c[j]``, o
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    Floats: TypeAlias = NDArray[np.float64]
+    Floats: TypeAlias = NDArray[np.floating[Any]]
     Places: TypeAlias = NDArray[np.intp]
 
 # A pass over all points pays as long as it removes a good part of them.
@@ -67,7 +67,7 @@ def best_places(
 
 
 def _layers(costs: Floats, weights: Floats) -> Iterator[tuple[Floats, Places]]:
-    """For one size, two, ...: the least costs, and after how many candidates the last one begins."""
+    """For one size, two, ...: the least costs, and how many candidates come before the last one."""
     total = np.concatenate([[0.0], np.cumsum(weights)])
     at = np.concatenate([costs[:1], costs])  # nothing is served at no cost, whatever is first
     best: Floats = total * at

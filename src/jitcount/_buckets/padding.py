@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def _of_jax(array: Any, one: Ragged, sizes: Sequence[int], fill: Any) -> Any:
     """An array of JAX's by way of the host; one that is bound to a device comes back to it."""
     if all(array.shape[axis] == sizes[number] for axis, number in one.axes):
         return array
-    if jax.dtypes.issubdtype(array.dtype, jax.dtypes.prng_key):
+    if jnp.issubdtype(array.dtype, jax.dtypes.prng_key):
         raise TypeError(f"random keys cannot be padded; {one.place} holds {array.dtype}")
     padded = _on_host(np.asarray(array), one.axes, sizes, fill)
     if getattr(array, "committed", False):

@@ -140,7 +140,7 @@ _PLACE = re.compile(r"([^\W\d]\w*)(.*)", re.DOTALL)
 
 
 def ragged_arguments(
-    called: str, parameters: Parameters, each: list[Axes], fill: Any
+    called: str, parameters: Parameters, each: list[Any], fill: Any
 ) -> list[Argument]:
     """The arguments that have ragged axes.
 
@@ -164,7 +164,7 @@ def ragged_arguments(
             numbers = wanted if isinstance(wanted, tuple) else (wanted,)
             for axis in numbers:
                 if isinstance(axis, bool) or not isinstance(axis, int):
-                    raise ValueError(f"bucketed takes axes by number; that of {place} is {axis!r}")
+                    raise TypeError(f"bucketed takes axes by number; that of {place} is {axis!r}")
             rules.setdefault(name, []).append(_Rule(below, numbers, number))
     fills: dict[str, list[tuple[str, Any]]] = {name: [] for name in rules}
     if isinstance(fill, Mapping):
@@ -188,7 +188,7 @@ def ragged_arguments(
     ]
 
 
-def _parsed(called: str, parameters: Parameters, place: str) -> tuple[str, str]:
+def _parsed(called: str, parameters: Parameters, place: Any) -> tuple[str, str]:
     """The argument of a place, and where in it that is."""
     found = _PLACE.fullmatch(place) if isinstance(place, str) else None
     if found is None:
@@ -201,9 +201,7 @@ def _parsed(called: str, parameters: Parameters, place: str) -> tuple[str, str]:
     return name, below.replace('"', "'")
 
 
-def disagreement(
-    called: str, number: int, read: list[tuple[list[Any], Any, list[Ragged]]]
-) -> str:
+def disagreement(called: str, number: int, read: list[tuple[list[Any], Any, list[Ragged]]]) -> str:
     """Which axes have which length, where they should all have the same."""
     found: dict[int, list[str]] = {}
     for leaves, _, ragged in read:
@@ -213,4 +211,6 @@ def disagreement(
                     length = leaves[one.leaf].shape[axis]
                     found.setdefault(length, []).append(f"axis {axis} of {one.place}")
     said = "; ".join(f"{length}: {_listed(places)}" for length, places in found.items())
-    return f"{called} got ragged axes that disagree, and axes says that they have one length: {said}"
+    return (
+        f"{called} got ragged axes that disagree, and axes says that they have one length: {said}"
+    )

@@ -10,7 +10,7 @@ import statistics
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, TypeAlias, cast, overload
 
 import numpy as np
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from jitcount._ledger.ledger import Ledger
     from jitcount._record.log import CompileLog
 
-    Floats: TypeAlias = NDArray[np.float64]
+    Floats: TypeAlias = NDArray[np.floating[Any]]
     Whole: TypeAlias = NDArray[np.int64]
     Log: TypeAlias = CompileLog | Ledger | str | os.PathLike[str]
 
@@ -103,6 +103,9 @@ class BucketPlan:
 
     steps: int = field(repr=False)
     """How many calls are ahead."""
+
+    is_k_given: bool = field(repr=False)
+    """Whether it was said how many sizes there should be; else there are as many as pay."""
 
     is_measured: bool = field(repr=False)
     """Whether the costs are seconds that were measured; else they are assumed."""
@@ -185,7 +188,9 @@ class BucketGrid(Mapping[str, BucketPlan]):
     ((4, 9), (7, 30))
     """
 
-    def __init__(self, plans: Mapping[str, BucketPlan], alternatives: Sequence[Alternative]) -> None:
+    def __init__(
+        self, plans: Mapping[str, BucketPlan], alternatives: Sequence[Alternative]
+    ) -> None:
         self._plans = dict(plans)
         self.alternatives = tuple(alternatives)
         """The grid, and what it is compared with."""
@@ -312,17 +317,18 @@ def plan_buckets(  # noqa: PLR0913 (keywords, each of its own)
     if isinstance(lengths, Mapping) and any(isinstance(name, str) for name in lengths):
         if sizes is not None:
             raise ValueError("plan_buckets compares sizes of one axis; lengths has several")
-        pairs = _pairs(lengths)
+        pairs = _pairs(cast("Mapping[str, Iterable[int]]", lengths))
         costs = Costs.of(compile_s, step_s, log, function, target)
         from jitcount._buckets.grid import plan_grid  # noqa: PLC0415 (it plans by what is here)
 
         return plan_grid(pairs, k, multiple_of, steps, costs)
-    histogram = Histogram.of(lengths)
+    histogram = Histogram.of(cast("Lengths", lengths))
     wanted = None if sizes is None else _checked_sizes(sizes, histogram.longest, multiple_of)
     costs = Costs.of(compile_s, step_s, log, function, target)
     if wanted is None:
         wanted = _best_sizes(histogram, k, multiple_of, steps, costs)
-    return plan_of(histogram, wanted, multiple_of, steps, costs)
+    is_k_given = k is not None or sizes is not None
+    return plan_of(histogram, wanted, multiple_of, steps, costs, is_k_given=is_k_given)
 
 
 # --- Lengths --------------------------------------------------------------------------------------
@@ -371,16 +377,21 @@ def _whole(values: Iterable[Any], name: str, least: int = 1) -> Whole:
         return np.zeros(0, np.int64)
     if array.dtype.kind not in "iu":
         for place, value in enumerate(array.tolist()):
-            if isinstance(value, bool) or not isinstance(value, int | float):
+            if not _is_whole(value):
                 raise ValueError(f"plan_buckets takes whole lengths; {name}[{place}] is {value!r}")
-            if not math.isfinite(value) or value != int(value):
-                raise ValueError(f"plan_buckets takes whole lengths; {name}[{place}] is {value!r}")
-    if (place := int(array.argmin())) is not None and array[place] < least:
-        value = int(array[place])
+    place = int(array.argmin())
+    if (value := int(array[place])) < least:
         raise ValueError(
             f"plan_buckets takes lengths of {least} or more; {name}[{place}] is {value}"
         )
     return array.astype(np.int64)
+
+
+def _is_whole(value: object) -> bool:
+    """Whether a value is a whole number; one that pandas has made a float is still one."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return abs(value) < 2**53 and value == int(value)
 
 
 def _pairs(lengths: Mapping[Any, Iterable[int]]) -> dict[str, Whole]:
@@ -399,9 +410,7 @@ def _pairs(lengths: Mapping[Any, Iterable[int]]) -> dict[str, Whole]:
     return pairs
 
 
-def require_whole(
-    name: str, value: object, *, least: int, who: str = "plan_buckets"
-) -> None:
+def require_whole(name: str, value: object, *, least: int, who: str = "plan_buckets") -> None:
     """Raise `ValueError` unless an option is a whole number that is large enough, or None."""
     if value is None:
         return
@@ -484,7 +493,7 @@ class Costs:
 
 
 def _interpolated(sizes: Floats, at: Floats, took: Floats) -> Floats:
-    """What was measured at some sizes, between them on a line, and beyond the last in proportion."""
+    """What was measured: between two sizes on a line, and beyond the last in proportion."""
     inside = np.interp(sizes, at, took)
     return np.where(sizes > at[-1], took[-1] * sizes / at[-1], inside)
 
@@ -538,6 +547,20 @@ def rounded_up(lengths: Whole, multiple_of: int) -> Whole:
     return -(-lengths // multiple_of) * multiple_of
 
 
+def powers_of_two(lengths: Whole, multiple_of: int) -> Whole:
+    """The powers of two that these lengths would be padded to, as multiples."""
+    return np.unique(rounded_up(next_powers(lengths), multiple_of))
+
+
+def next_powers(lengths: Whole) -> Whole:
+    """For each length the next power of two.
+
+    >>> next_powers(np.array([1, 2, 3, 64, 65])).tolist()
+    [1, 2, 4, 64, 128]
+    """
+    return 2 ** np.ceil(np.log2(lengths)).astype(np.int64)
+
+
 def _best_sizes(
     histogram: Histogram, k: int | None, multiple_of: int, steps: int | None, costs: Costs
 ) -> tuple[int, ...]:
@@ -546,23 +569,26 @@ def _best_sizes(
     )
     counts = np.bincount(of_length, weights=histogram.counts)
     weights = counts * ((steps or histogram.total) / histogram.total)
-    chosen = best_places(costs.of_calls(candidates, int(candidates[-1])), weights, k, costs.compile_s)
+    chosen = best_places(
+        costs.of_calls(candidates, int(candidates[-1])), weights, k, costs.compile_s
+    )
     return tuple(int(candidates[place]) for place in chosen.places)
 
 
-def plan_of(
+def plan_of(  # noqa: PLR0913 (what a plan is made of)
     histogram: Histogram,
     sizes: Sequence[int],
     multiple_of: int,
     steps: int | None,
     costs: Costs,
+    *,
+    is_k_given: bool,
 ) -> BucketPlan:
     """A plan of these sizes, beside the alternatives to it."""
     steps = round(histogram.total) if steps is None else steps
-    powers = 2 ** np.ceil(np.log2(histogram.lengths)).astype(np.int64)
     one = rounded_up(histogram.lengths[-1:], multiple_of)
     others = {
-        POWERS: np.unique(rounded_up(powers, multiple_of)),
+        POWERS: powers_of_two(histogram.lengths, multiple_of),
         "one size": one,
         UNPADDED: histogram.lengths,
     }
@@ -570,20 +596,20 @@ def plan_of(
     seconds = costs.of_calls(every, max(int(sizes[-1]), int(one[-1])))
     took = dict(zip(every.tolist(), seconds.tolist(), strict=True))
     cost = functools.partial(_alternative, histogram, steps, costs.compile_s, took)
-    alternatives = (cost("this plan", np.asarray(sizes, np.int64)), *(
-        cost(name, of) for name, of in others.items()
-    ))
+    each = {"this plan": np.asarray(sizes, np.int64), **others}
+    alternatives = tuple(cost(name, of) for name, of in each.items())
     return BucketPlan(
         sizes=tuple(sizes),
         buckets=tuple(_buckets(histogram, sizes)),
         multiple_of=multiple_of,
         steps=steps,
+        is_k_given=is_k_given,
         is_measured=costs.is_measured,
         alternatives=alternatives,
     )
 
 
-def _alternative(
+def _alternative(  # noqa: PLR0913, PLR0917 (partly given, once)
     histogram: Histogram,
     steps: int,
     compile_s: float,

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from jitcount._buckets.plan import ASSUMED_STEPS
 from jitcount._show.parts import (
-    Cell,
     Heading,
     Note,
     Part,
@@ -18,7 +17,6 @@ from jitcount._show.parts import (
     toned,
     words,
 )
-from jitcount._show.text import plural
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,7 +33,7 @@ def plan_table(plan: BucketPlan) -> list[Part]:
     first, last = plan.buckets[0].shortest, plan.buckets[-1].longest
     span = f"from {first:,} to {last:,}" if first < last else f"of {first:,}"
     headline = (
-        f"{plural(len(plan.sizes), 'size')} for {plural(lengths, 'length')} {span}: "
+        f"{_counted(len(plan.sizes), 'size')} for {_counted(lengths, 'length')} {span}: "
         f"{_percent(plan.padding)} of what is computed is padding"
     )
     rows: list[Row] = [
@@ -46,52 +44,57 @@ def plan_table(plan: BucketPlan) -> list[Part]:
     sizes = Table(
         figures("size", "lengths", "of them", "padding"),
         rows,
-        left_out=f"and {plural(more, 'size')} more" if more else "",
+        left_out=f"and {_counted(more, 'size')} more" if more else "",
     )
     return [
         Heading(headline),
         sizes,
-        *_comparison(plan.alternatives, plan.steps, is_measured=plan.is_measured),
+        *_comparison(plan.alternatives, plan),
     ]
 
 
 def grid_table(grid: BucketGrid) -> list[Part]:
     """The sizes of two axes, and what they cost beside the alternatives."""
     plans = list(grid.items())
-    counted = " × ".join(f"{plural(len(plan.sizes), 'size')} of {name}" for name, plan in plans)
+    counted = " × ".join(f"{_counted(len(plan.sizes), 'size')} of {name}" for name, plan in plans)
     headline = f"{counted}: {_percent(grid.padding)} of what is computed is padding"
-    rows: list[Row] = [(name, ", ".join(f"{size:,}" for size in plan.sizes)) for name, plan in plans]
+    rows: list[Row] = [
+        (name, ", ".join(f"{size:,}" for size in plan.sizes)) for name, plan in plans
+    ]
     first = plans[0][1]
     return [
         Heading(headline),
         Table(words("axis", "sizes"), rows),
-        *_comparison(grid.alternatives, first.steps, is_measured=first.is_measured),
+        *_comparison(grid.alternatives, first),
         Note("each axis has the best sizes for those of the other; both together may be better"),
     ]
 
 
-def _comparison(
-    alternatives: Sequence[Alternative], steps: int, *, is_measured: bool
-) -> list[Part]:
-    if is_measured:
-        columns = words("") + figures("compiles", "padding", "to compile", "to run", "in all")
-        rows = [(*_beginning(a), *map(Seconds, (a.compile_s, a.run_s, a.total_s)))
-                for a in alternatives]
-        note = f"in {plural(steps, 'call')}"
-    else:
-        columns = words("") + figures("compiles", "padding")
-        rows = [_beginning(a) for a in alternatives]
-        note = (
-            f"assumed: a compile costs as much as {ASSUMED_STEPS} calls at the largest size; "
-            f"{plural(steps, 'call')} ahead (pass compile_s, step_s and steps)"
-        )
+def _comparison(alternatives: Sequence[Alternative], plan: BucketPlan) -> list[Part]:
+    seconds = ("to compile", "to run", "in all") if plan.is_measured else ()
+    rows = [_row(alternative, is_measured=plan.is_measured) for alternative in alternatives]
     shown = [toned(rows[0], Tone.STRONG), *rows[1:]]
-    return [Table(columns, shown), Note(note, tone=Tone.FAINT)]
+    parts: list[Part] = [Table(words("") + figures("compiles", "padding", *seconds), shown)]
+    calls = _counted(plan.steps, "call")
+    if plan.is_measured:
+        parts.append(Note(f"in {calls}", tone=Tone.FAINT))
+    elif not plan.is_k_given:
+        assumed = f"a compile costs as much as {ASSUMED_STEPS} calls at the largest size"
+        known = "compile_s, step_s and steps say what is known"
+        parts.append(Note(f"assumed: {assumed}, and {calls} are ahead; {known}", tone=Tone.FAINT))
+    return parts
 
 
-def _beginning(alternative: Alternative) -> tuple[Cell, ...]:
+def _row(alternative: Alternative, *, is_measured: bool) -> Row:
     compiles, padding = f"{alternative.compiles:,}", _percent(alternative.padding)
-    return alternative.name, compiles, padding
+    a = alternative
+    times = map(Seconds, (a.compile_s, a.run_s, a.total_s)) if is_measured else ()
+    return (a.name, compiles, padding, *times)
+
+
+def _counted(number: int, thing: str) -> str:
+    """A number, with marks between its thousands, and its noun."""
+    return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
 
 
 def _span(shortest: int, longest: int) -> str:

@@ -29,6 +29,7 @@ VERBS = {
     "run": "run a program, then show what it compiled and why",
     "suite": "run the suite's cases, or your own, on the backend that JAX has here",
     "compare": "compare ledgers: results, within what floating point promises, and compiles",
+    "plan": "plan a few sizes for the ragged axes in a ledger, and show what to paste",
     "targets": "list the TPUs and GPUs that can be compiled for without having them",
     "init": "write sessions and a workflow that test a project on every backend",
 }

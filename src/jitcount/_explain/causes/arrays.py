@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 
+# Zeros change a mean: the function has to know what is padding.
+_REMEDY = "with jitcount.bucketed, and mask the padding"
+
+
 class Shape(Cause, frozen=True, tag="shape"):
     """An array has another shape, or another number of axes."""
 
@@ -43,13 +47,13 @@ class Shape(Cause, frozen=True, tag="shape"):
 
     @property
     def advice(self) -> str:
-        """To pad the array, or to keep its rank."""
+        """To pad the array to a few sizes, without what zeros would change, or to keep its rank."""
         if not self.axes:
             return f"pass {self.where} with rank {len(self.old.shape)} in every call"
         named = ", ".join(map(str, self.axes))
         if len(self.axes) == 1:
-            return f"pad axis {named} of {self.where} to one length, or to a few (buckets)"
-        return f"pad axes {named} of {self.where} to one shape, or to a few (buckets)"
+            return f"pad axis {named} of {self.where} to a few lengths {_REMEDY}"
+        return f"pad axes {named} of {self.where} to a few shapes {_REMEDY}"
 
     @property
     def changed(self) -> tuple[str, str]:

@@ -31,6 +31,8 @@ from jitcount._buckets.plan import BucketPlan, require_whole
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from jitcount._buckets.padding import Fill
+
     Function = Callable[..., Any]
 
 Sizes: TypeAlias = BucketPlan | Sequence[int]
@@ -136,7 +138,7 @@ class Bucketed:
         args: Sequence[Any],
         kwargs: Mapping[str, Any],
         sizes: list[int] | None = None,
-        fill: Any = None,
+        fill: Fill | None = None,
     ) -> Prepared:
         """Pad the arguments of a call; `args` and `kwargs` themselves stay as they are.
 
@@ -144,7 +146,7 @@ class Bucketed:
             args: the arguments.
             kwargs: the keyword arguments.
             sizes: what to pad to, if not to the next size.
-            fill: what to pad with, if not with what the user says.
+            fill: returns for a dtype what to pad with, if not with what the user says.
 
         Raises:
             ValueError: an axis is not there, axes disagree, or a length is beyond all sizes.
@@ -262,7 +264,8 @@ def abstract(leaf: Any, shape: tuple[int, ...] | None = None) -> Any:
         return _no_array(leaf.shape if shape is None else shape, leaf.dtype)
     if not isinstance(leaf, jax.Array | jax.ShapeDtypeStruct):
         return leaf
-    is_bound = isinstance(leaf, jax.ShapeDtypeStruct) or getattr(leaf, "committed", False)
+    is_traced = isinstance(leaf, jax.core.Tracer)
+    is_bound = not is_traced and getattr(leaf, "committed", True)
     return jax.ShapeDtypeStruct(
         leaf.shape if shape is None else shape,
         leaf.dtype,

@@ -9,6 +9,7 @@ operands agree in what both have, and whose result does not.
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -25,11 +26,12 @@ from jitcount._observe.call_site import UNKNOWN_SITE
 from jitcount._observe.muting import muted
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from jitcount._jax.evaluating import Step
 
 _finfo: Any = ml_dtypes.finfo
+_iinfo: Any = ml_dtypes.iinfo
 
 # What else is put into the padding; NaN is last, as it gets through where no number does.
 _FILLS = (1, -1, 1000, math.nan)
@@ -106,7 +108,10 @@ class _Call:
     def prepared(self) -> Prepared:
         """Its arguments, new ones each time."""
         args, kwargs = _copies(self.kept)
-        return self.f.prepare(args, kwargs, list(self.sizes), self.fill)
+        return self.f.prepare(args, kwargs, list(self.sizes), self._filled())
+
+    def _filled(self) -> Callable[[Any], Any] | None:
+        return None if self.fill is None else functools.partial(_as_dtype, self.fill)
 
     def results(self) -> list[tuple[str, Any]]:
         """What it returns, cut back, each with its place."""
@@ -147,6 +152,16 @@ class _Difference:
     place: str
     plain: Any
     padded: Any
+
+
+def _as_dtype(fill: float, dtype: Any) -> Any:
+    """A number as near to `fill` as a dtype has one."""
+    if _is_inexact(dtype):
+        return fill
+    if dtype == np.bool_:
+        return fill > 0
+    limits = _iinfo(dtype)
+    return limits.max if math.isnan(fill) else min(max(int(fill), limits.min), limits.max)
 
 
 def _difference(plain: _Call, padded: _Call) -> _Difference | None:
@@ -245,7 +260,10 @@ def _entry(plain: _Call, padded: _Call) -> Step | None:
         return None
     if [s.primitive for s in steps_before] != [s.primitive for s in steps_after]:
         return None
-    made_by = {id(r): number for number, s in enumerate(steps_after) for r in s.results}
+    made_by: dict[int, int] = {}
+    for number, step in enumerate(steps_after):
+        for result in step.results:
+            made_by.setdefault(id(result), number)  # some operations hand on what they are given
     differs: dict[int, bool] = {}
     for one, other in zip(steps_before, steps_after, strict=True):
         for was, made in zip(one.results, other.results, strict=True):

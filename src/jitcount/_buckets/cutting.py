@@ -41,13 +41,13 @@ def fixed_cuts(out_axes: Any, result: Any, dimensions: Sequence[Dimension]) -> C
     each = [out_axes] if not dimensions[0].name else [out_axes.get(d.name) for d in dimensions]
     cuts: dict[int, tuple[Cut, ...]] = {}
     for number, axes in enumerate(each):
-        spread = jax.tree.map(
-            lambda axis, part: [(axis, leaf) for leaf in jax.tree.leaves(part)],
+        pairs: list[tuple[int | None, Any]] = []
+        jax.tree.map(
+            lambda axis, part, to=pairs: to.extend((axis, leaf) for leaf in jax.tree.leaves(part)),
             axes,
             result,
             is_leaf=lambda part: part is None,
         )
-        pairs = jax.tree.leaves(spread, is_leaf=lambda part: isinstance(part, tuple))
         for place, (axis, leaf) in enumerate(pairs):
             if axis is None:
                 continue

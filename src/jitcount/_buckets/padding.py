@@ -9,13 +9,15 @@ import jax.numpy as jnp
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from jitcount._buckets.places import Ragged
 
+    Fill = Callable[[Any], Any]
+
 
 def fitted(
-    leaves: list[Any], ragged: Sequence[Ragged], sizes: Sequence[int], fill: Any = None
+    leaves: list[Any], ragged: Sequence[Ragged], sizes: Sequence[int], fill: Fill | None = None
 ) -> list[Any]:
     """The arrays of an argument, with the ragged ones at their sizes.
 
@@ -23,11 +25,11 @@ def fitted(
         leaves: all arrays of the argument; this list is changed.
         ragged: which of them are ragged.
         sizes: the size of each length.
-        fill: what to pad with, if not with what each says.
+        fill: returns for a dtype what to pad with, if not with what each says.
     """
     for one in ragged:
         leaf = leaves[one.leaf]
-        value = one.fill if fill is None else fill
+        value = one.fill if fill is None else fill(leaf.dtype)
         if type(leaf) is np.ndarray:
             leaves[one.leaf] = _on_host(leaf, one.axes, sizes, value)
         elif isinstance(leaf, jax.core.Tracer):

@@ -409,6 +409,14 @@ def bench_plugin(session: nox.Session) -> None:
     run_benchmarks(session, "plugin", ["plugin"])
 
 
+@nox.session(name="bench-buckets", default=False, tags=["weekly"])
+def bench_buckets(session: nox.Session) -> None:
+    """Measure padding to a few sizes beside padding by hand and none, and print bucket rules."""
+    install_tests(session)
+    run_benchmarks(session, "buckets", ["buckets"])
+    session.run("python", "benchmarks/bucket_rules.py", env=environment())
+
+
 @nox.session(name="bench-targets", default=False, tags=["weekly"])
 def bench_targets(session: nox.Session) -> None:
     """Time record(targets=...) beside the bare compiles for a TPU and a GPU, without them."""

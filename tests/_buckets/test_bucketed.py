@@ -174,7 +174,8 @@ def test_the_places_in_a_cause_can_be_pasted() -> None:
     axes = {cause.where: cause.axes[0] for cause in log.compiles[1].causes}  # type: ignore[union-attr]
     f = jitcount.bucketed(step, [8], axes=axes)
     with jitcount.record() as log:
-        assert all(close(f(batch), step.__wrapped__(batch)) for batch in batches)
+        for batch in batches:
+            assert close(f(batch), jax.tree.map(np.cos, batch))
     assert log.count("step") == 1
 
 
@@ -299,8 +300,8 @@ def test_a_caller_may_pass_by_name() -> None:
         (lambda x: x[1:] - x[:-1], (4, 3)),
         (lambda x: jnp.concatenate([jnp.zeros((2, 3)), x]), (7, 3)),
         (lambda x: x.sum(), ()),
-        (lambda x: jnp.zeros((8, 2)), (8, 2)),
-        (lambda x: None, None),
+        (lambda x: x[:1] * 0 + 1, (1, 3)),
+        (lambda x: (x, None)[1], None),
     ],
 )
 def test_axes_that_grow_with_the_size_are_cut(f: Any, shape: Any) -> None:
@@ -450,8 +451,10 @@ def test_what_does_not_fit_the_function_is_refused(options: dict[str, Any], mess
         (
             {"x": 0},
             (3.0, np.ones(3)),
-            "two got x without axis 0, which axes names; "
-            "it is a float, no array: pass np.asarray of it",
+            (
+                "two got x without axis 0, which axes names; "
+                "it is a float, no array: pass np.asarray of it"
+            ),
         ),
         (
             {"batch": 0},
@@ -461,13 +464,18 @@ def test_what_does_not_fit_the_function_is_refused(options: dict[str, Any], mess
         (
             {"batch['tokens']": 0},
             (0, {"a": np.ones(3), "b": np.ones(3)}),
-            "two has no array at batch['tokens'], which axes names; did you mean batch['b'] or batch['a']?",
+            (
+                "two has no array at batch['tokens'], which axes names; "
+                "did you mean batch['b'] or batch['a']?"
+            ),
         ),
         (
             {"x": 0, "batch": 1},
             (np.ones(3), {"a": np.ones((2, 4)), "b": np.ones((2, 3))}),
-            "two got ragged axes that disagree, and axes says that they have one length: "
-            "3: axis 0 of x, axis 1 of batch['b']; 4: axis 1 of batch['a']",
+            (
+                "two got ragged axes that disagree, and axes says that they have one length: "
+                "3: axis 0 of x, axis 1 of batch['b']; 4: axis 1 of batch['a']"
+            ),
         ),
         ({"x": 0}, (), "two is called without x, which has a ragged axis"),
     ],

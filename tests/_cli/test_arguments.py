@@ -8,7 +8,7 @@ from tests.expected import expect_file
 from tests.helpers import jitcount, python
 
 TERMINAL = {"COLUMNS": "80", "NO_COLOR": "1"}
-COMMANDS = ("run", "suite", "compare", "targets", "init")
+COMMANDS = ("run", "suite", "compare", "plan", "targets", "init")
 
 # Prints at the end how it ended, and which of these were imported.
 LOADED = """
@@ -52,11 +52,11 @@ def test_what_needs_no_program_imports_no_jax(words: str, code: int) -> None:
             "zzz",
             (
                 "jitcount: error: no command is called 'zzz'; "
-                "there are run, suite, compare, targets, init"
+                "there are run, suite, compare, plan, targets, init"
             ),
         ),
         ("--verison", "jitcount: error: no option is called --verison; did you mean --version?"),
-        ("", "jitcount: error: which COMMAND? There are run, suite, compare, targets, init"),
+        ("", "jitcount: error: which COMMAND? There are run, suite, compare, plan, targets, init"),
         (
             "run --lvie x.py",
             "jitcount run: error: no option is called --lvie; did you mean --live?",

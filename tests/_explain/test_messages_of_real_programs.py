@@ -38,8 +38,10 @@ def shorter(*places: str, from_: tuple[int, ...] = (32,), to: tuple[int, ...] = 
         found.append(
             (
                 f"{went}: {old}{tail} became {new}{tail}",
-                f"pad axis 0 of {place} to a few lengths with jitcount.bucketed, "
-                "and mask the padding",
+                (
+                    f"pad axis 0 of {place} to a few lengths with jitcount.bucketed, "
+                    "and mask the padding"
+                ),
             )
         )
     return found

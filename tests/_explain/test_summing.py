@@ -22,8 +22,10 @@ def test_one_batch_that_is_shorter_in_three_arrays_is_one_event() -> None:
     causes = [shorter("batch['x']", 4), shorter("batch['y']"), shorter("batch['mask']")]
     assert sentences(causes) == ["axis 0 of batch: 32 → 7 (x, y, mask)"]
     assert advice_of(causes) == [
-        "pad axis 0 of batch['x'], batch['y'], batch['mask'] to a few lengths "
-        "with jitcount.bucketed, and mask the padding"
+        (
+            "pad axis 0 of batch['x'], batch['y'], batch['mask'] to a few lengths "
+            "with jitcount.bucketed, and mask the padding"
+        )
     ]
 
 

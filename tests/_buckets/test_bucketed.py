@@ -496,6 +496,13 @@ def test_what_is_given_twice_is_refused() -> None:
     assert str(refused.value) == "rows is given n by jitcount.bucketed: leave it out"
 
 
+def test_what_is_bucketed_is_not_bucketed_again() -> None:
+    with pytest.raises(TypeError) as refused:
+        jitcount.bucketed(by_rows, [8], axes={"w": 0})
+    assert str(refused.value) == "rows is bucketed already: name all of its lengths in one call"
+    assert repr(by_rows) == "<rows, bucketed: sizes (4, 16, 64)>"
+
+
 def test_random_keys_cannot_be_padded() -> None:
     f = jitcount.bucketed(lambda keys: keys, [8], axes={"keys": 0})
     with pytest.raises(TypeError) as refused:

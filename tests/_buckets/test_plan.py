@@ -124,7 +124,7 @@ def test_a_length_has_the_next_size() -> None:
     plan = jitcount.plan_buckets([10, 20, 30], 2)
     assert plan.sizes == (20, 30)
     assert [plan.size_for(n) for n in (1, 20, 21, 30)] == [20, 20, 30, 30]
-    with pytest.raises(ValueError, match="^length 31 is beyond the largest size, 30$"):
+    with pytest.raises(ValueError, match=r"^length 31 is beyond the largest size, 30$"):
         plan.size_for(31)
 
 
@@ -199,7 +199,7 @@ def test_a_plan_is_a_table_beside_powers_of_two_and_no_padding() -> None:
 
 def test_what_is_assumed_is_said() -> None:
     assert str(jitcount.plan_buckets([20, 31])).splitlines()[-1] == (
-        "assumed: a compile costs as much as 100 calls at the largest size, and 2 calls are ahead; "
+        "assumed: a compile costs as much as 100 calls at the largest size, with 2 calls ahead; "
         "compile_s, step_s and steps say what is known"
     )
 
@@ -242,11 +242,11 @@ def test_what_a_log_does_not_have_is_refused() -> None:
     ):
         jitcount.plan_buckets([3], log=log, function="stop")
     with pytest.raises(
-        ValueError, match="^the log has no compile for 'tpu:v5e'; its targets are none$"
+        ValueError, match=r"^the log has no compile for 'tpu:v5e'; its targets are none$"
     ):
         jitcount.plan_buckets([3], log=log, target="tpu:v5e")
     with pytest.raises(
-        ValueError, match="^plan_buckets looks for target 'tpu:v5e' in a log; pass log=, too$"
+        ValueError, match=r"^plan_buckets looks for target 'tpu:v5e' in a log; pass log=, too$"
     ):
         jitcount.plan_buckets([3], target="tpu:v5e")
 
@@ -274,6 +274,7 @@ def test_to_plan_and_to_print_need_no_jax() -> None:
         (([3, float("nan")],), "plan_buckets takes whole lengths; lengths[1] is nan"),
         (([True],), "plan_buckets takes whole lengths; lengths[0] is True"),
         ((["3"],), "plan_buckets takes whole lengths; lengths[0] is '3'"),
+        ((5,), "plan_buckets takes lengths in a list, an array or a mapping; lengths is 5"),
         (([[3, 4]],), "plan_buckets takes lengths in one row; lengths has shape (1, 2)"),
         (
             ({3: -1},),
@@ -324,6 +325,10 @@ def test_bad_lengths_are_refused_in_a_sentence(arguments: tuple[Any, ...], messa
         (
             {"step_s": 1.0},
             "plan_buckets weighs step_s against compiles; pass compile_s or log=",
+        ),
+        (
+            {"compile_s": 1.0, "step_s": {}},
+            "plan_buckets takes step_s at one size at least; there is none",
         ),
         (
             {"compile_s": 1.0, "step_s": float("inf")},

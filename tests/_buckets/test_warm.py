@@ -60,7 +60,7 @@ def test_a_request_that_was_served_is_enough() -> None:
 
 def test_two_lengths_are_compiled_for_all_pairs() -> None:
     grid = jitcount.plan_buckets({"a": [3, 8, 3, 8], "b": [4, 4, 16, 16]}, k=4)
-    f = jitcount.bucketed(jax.jit(jnp.outer), grid, axes={"a": {"x": 0}, "b": {"y": 0}})
+    f = jitcount.bucketed(jax.jit(jnp.outer), grid, axes={"a": {"a": 0}, "b": {"b": 0}})
     with jitcount.record() as log:
         grid.warm(f, np.ones(3), np.ones(4), progress=False)
     assert log.count() == 4

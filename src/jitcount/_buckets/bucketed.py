@@ -106,6 +106,9 @@ class Bucketed:
             return self.dimensions[0].sizes
         return {dimension.name: dimension.sizes for dimension in self.dimensions}
 
+    def __repr__(self) -> str:
+        return f"<{self.__name__}, bucketed: sizes {self.sizes}>"
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function with padded arguments, and cut back what it returns."""
         if self.example is None:
@@ -342,6 +345,8 @@ def bucketed(  # noqa: PLR0913 (keywords, each of its own)
                 f"bucketed takes {name} of {known[0]!r} or {known[1]!r}, not {value!r}"
             )
     called = getattr(f, "__name__", "the function")
+    if isinstance(f, Bucketed):
+        raise TypeError(f"{called} is bucketed already: name all of its lengths in one call")
     is_alone = not isinstance(plan, Mapping)
     plans: Mapping[str, Any] = plan if isinstance(plan, Mapping) else {_ALONE: plan}
     by_name: Mapping[str, Any] = {_ALONE: axes} if is_alone else axes

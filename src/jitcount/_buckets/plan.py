@@ -369,7 +369,12 @@ class Histogram:
 
 def _whole(values: Iterable[Any], name: str, least: int = 1) -> Whole:
     """Numbers as an array, if all of them are whole and large enough."""
-    given = values if isinstance(values, np.ndarray) else list(values)
+    try:
+        given = values if isinstance(values, np.ndarray) else list(values)
+    except TypeError:
+        raise ValueError(
+            f"plan_buckets takes lengths in a list, an array or a mapping; {name} is {values!r}"
+        ) from None
     array = np.asarray(given)
     if array.ndim != 1:
         raise ValueError(f"plan_buckets takes lengths in one row; {name} has shape {array.shape}")
@@ -476,6 +481,8 @@ class Costs:
         """What a call costs at each of some sizes; a larger one costs no less."""
         step_s = self.step_s
         if isinstance(step_s, Mapping):
+            if not step_s:
+                raise ValueError("plan_buckets takes step_s at one size at least; there is none")
             known = sorted(step_s.items())
             at, took = (np.asarray(part, np.float64) for part in zip(*known, strict=True))
             seconds = _interpolated(sizes.astype(np.float64), at, took)

@@ -81,7 +81,7 @@ def _comparison(alternatives: Sequence[Alternative], plan: BucketPlan) -> list[P
     elif not plan.is_k_given:
         assumed = f"a compile costs as much as {ASSUMED_STEPS} calls at the largest size"
         known = "compile_s, step_s and steps say what is known"
-        parts.append(Note(f"assumed: {assumed}, and {calls} are ahead; {known}", tone=Tone.FAINT))
+        parts.append(Note(f"assumed: {assumed}, with {calls} ahead; {known}", tone=Tone.FAINT))
     return parts
 
 

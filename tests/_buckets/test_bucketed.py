@@ -28,7 +28,7 @@ def arr(*shape: int, dtype: str = "float32") -> Any:
 
 
 def close(found: Any, expected: Any) -> bool:
-    """Equal but for the order of sums: a small relative bound, of the largest magnitude."""
+    """Equal but for the order of sums; a small bound, until `jitcount.tolerance` derives one."""
     leaves = zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True)
     return all(
         a.shape == b.shape and np.allclose(a, b, rtol=1e-4, atol=1e-5, equal_nan=True)

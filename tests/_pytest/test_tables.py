@@ -55,11 +55,13 @@ def test_what_workers_compile_at_the_same_time_is_summed_up_everywhere() -> None
         "What to fix, by what it saves over the whole suite\n"
         "  1. step_a at test_a.py:3 in test: 1 recompile, 1 s [JC101]\n"
         "    axis 0 of x: 3 → 4\n"
-        "    → pad axis 0 of x to a few lengths with jitcount.bucketed, and mask the padding\n"
+        "    → pad axis 0 of x to a few lengths with jitcount.bucketed, and mask the\n"
+        "      padding\n"
         "    in test_a.py::test (1 s)\n"
         "  2. step_b at test_b.py:3 in test: 1 recompile, 1 s [JC101]\n"
         "    axis 0 of x: 3 → 4\n"
-        "    → pad axis 0 of x to a few lengths with jitcount.bucketed, and mask the padding\n"
+        "    → pad axis 0 of x to a few lengths with jitcount.bucketed, and mask the\n"
+        "      padding\n"
         "    in test_b.py::test (1 s)\n"
         "\n",
     )

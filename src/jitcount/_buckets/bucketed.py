@@ -165,13 +165,13 @@ class Bucketed:
             padded = fitted(leaves, ragged, sizes, fill)
             value = padded[0] if tree is None else jax.tree.unflatten(tree, padded)
             argument.put(value, given, named)
-        for number, (_, _, length, mask, _) in enumerate(self.dimensions):
-            if length is not None:
-                self._give(named, length, np.int32(lengths[number]))
-            if mask is not None:
-                is_real = np.zeros(sizes[number], np.bool_)
-                is_real[: lengths[number]] = True
-                self._give(named, mask, is_real)
+        for dimension, n, size in zip(self.dimensions, lengths, sizes, strict=True):
+            if dimension.length is not None:
+                self._give(named, dimension.length, np.int32(n))
+            if dimension.mask is not None:
+                is_real = np.zeros(size, np.bool_)
+                is_real[:n] = True
+                self._give(named, dimension.mask, is_real)
         return Prepared(given, named, lengths, sizes)
 
     def _read(
@@ -179,7 +179,7 @@ class Bucketed:
     ) -> tuple[list[Any], Any, list[Ragged]]:
         """The arrays of an argument, their structure (None for an array), and those ragged."""
         value = argument.get(self.__name__, given, named)
-        if isinstance(value, np.ndarray | jax.Array):
+        if type(value) is np.ndarray or isinstance(value, np.ndarray | jax.Array):
             leaves, tree = [value], None
             key: Any = argument.name, value.ndim
         else:

@@ -48,9 +48,13 @@ def _on_host(
             return array
         if length > size:
             return array[:size]
-        padded = np.empty((size, *array.shape[1:]), array.dtype)
+        shape = (size, *array.shape[1:])
+        if not fill:  # nearly always: memory that is zero from the beginning costs less
+            padded = np.zeros(shape, array.dtype)
+        else:
+            padded = np.empty(shape, array.dtype)
+            padded[length:] = fill
         padded[:length] = array
-        padded[length:] = fill
         return padded
     shape = list(array.shape)
     for axis, number in axes:

@@ -601,8 +601,7 @@ def plan_of(  # noqa: PLR0913 (what a plan is made of)
     }
     every = np.unique(np.concatenate([np.asarray(sizes, np.int64), *others.values()]))
     seconds = costs.of_calls(every, max(int(sizes[-1]), int(one[-1])))
-    took = dict(zip(every.tolist(), seconds.tolist(), strict=True))
-    cost = functools.partial(_alternative, histogram, steps, costs.compile_s, took)
+    cost = functools.partial(_alternative, histogram, steps, costs.compile_s, (every, seconds))
     each = {"this plan": np.asarray(sizes, np.int64), **others}
     alternatives = tuple(cost(name, of) for name, of in each.items())
     return BucketPlan(
@@ -620,18 +619,19 @@ def _alternative(  # noqa: PLR0913, PLR0917 (partly given, once)
     histogram: Histogram,
     steps: int,
     compile_s: float,
-    took: Mapping[int, float],
+    took: tuple[Whole, Floats],
     name: str,
     sizes: Whole,
 ) -> Alternative:
     padded = sizes[np.searchsorted(sizes, histogram.lengths)]
-    used = np.unique(padded)
-    of_call = np.asarray([took[int(size)] for size in used])[np.searchsorted(used, padded)]
+    compiles = len(np.unique(padded))
+    every, seconds = took
+    of_call = seconds[np.searchsorted(every, padded)]
     return Alternative(
         name=name,
-        compiles=len(used),
+        compiles=compiles,
         padding=_padding(histogram.lengths, padded, histogram.counts),
-        compile_s=len(used) * compile_s,
+        compile_s=compiles * compile_s,
         run_s=float((of_call * histogram.counts).sum()) * steps / histogram.total,
     )
 

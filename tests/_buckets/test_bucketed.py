@@ -54,7 +54,8 @@ by_rows = jitcount.bucketed(rows, SIZES, axes={"x": 0}, length="n")
 @given(st.integers(1, 64), st.booleans())
 def test_the_results_are_those_of_the_function_itself(n: int, of_jax: bool) -> None:  # noqa: FBT001
     x = arr(n, 3)
-    assert close(by_rows(W, jnp.asarray(x) if of_jax else x), rows(W, x, np.int32(n)))
+    expected = {"mean": (x @ W).mean(), "rows": x @ W, "more": ((x @ W)[None], W)}
+    assert close(by_rows(W, jax.device_put(x) if of_jax else x), expected)
 
 
 def loss(w: Any, x: Any, mask: Any) -> Any:
@@ -62,7 +63,7 @@ def loss(w: Any, x: Any, mask: Any) -> Any:
     return jnp.where(mask, y, 0).sum() / mask.sum()
 
 
-@pytest.mark.parametrize("n", [1, 4, 23, 64])
+@pytest.mark.parametrize("n", [1, 23])
 def test_gradients_are_the_same(n: int) -> None:
     x = arr(n, 3)
     f = jitcount.bucketed(loss, SIZES, axes={"x": 0}, mask="mask")

@@ -17,7 +17,7 @@ import jax
 import numpy as np
 
 from jitcount._buckets.cutting import Cuts, cut, fixed_cuts, found_cuts
-from jitcount._buckets.padding import fitted
+from jitcount._buckets.padding import abstract, fitted, no_array
 from jitcount._buckets.places import (
     Argument,
     Axes,
@@ -239,8 +239,8 @@ class Bucketed:
     def resized(
         self, args: Sequence[Any], kwargs: Mapping[str, Any], sizes: Sequence[int]
     ) -> tuple[list[Any], dict[str, Any]]:
-        """The arguments of a call at some sizes, with shapes and dtypes in place of arrays."""
-        given, named = jax.tree.map(abstract, (list(args), dict(kwargs)))
+        """The arguments of a call at some sizes, with no data in those that are ragged."""
+        given, named = list(args), dict(kwargs)
         for argument in self._arguments:
             leaves, tree, ragged = self._read(argument, given, named)
             for one in ragged:
@@ -254,32 +254,8 @@ class Bucketed:
             if dimension.length is not None:
                 named[dimension.length] = np.int32(0)
             if dimension.mask is not None:
-                named[dimension.mask] = _no_array((size,), np.dtype(np.bool_))
+                named[dimension.mask] = no_array((size,), np.dtype(np.bool_))
         return given, named
-
-
-def abstract(leaf: Any, shape: tuple[int, ...] | None = None) -> Any:
-    """What stands for an array without its memory: the same for JAX, which compiles by types.
-
-    Of NumPy's it is one of NumPy's, because JAX has its own ways with their dtypes.
-    """
-    if isinstance(leaf, np.ndarray):
-        return _no_array(leaf.shape if shape is None else shape, leaf.dtype)
-    if not isinstance(leaf, jax.Array | jax.ShapeDtypeStruct):
-        return leaf
-    is_traced = isinstance(leaf, jax.core.Tracer)
-    is_bound = not is_traced and getattr(leaf, "committed", True)
-    return jax.ShapeDtypeStruct(
-        leaf.shape if shape is None else shape,
-        leaf.dtype,
-        sharding=leaf.sharding if is_bound else None,
-        weak_type=bool(getattr(leaf, "weak_type", False)),
-    )
-
-
-def _no_array(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
-    """An array of one element, which is repeated."""
-    return np.broadcast_to(np.zeros((), dtype), shape)
 
 
 def bucketed(  # noqa: PLR0913 (keywords, each of its own)

@@ -12,6 +12,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jitcount._buckets.padding import abstract
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -104,8 +106,9 @@ def _another_size(dimension: Dimension, size: int) -> int:
 
 def _shapes_at(f: Bucketed, call: Prepared, sizes: Sequence[int]) -> list[tuple[int, ...]] | None:
     """The shapes of all results at other sizes; None where the function refuses them."""
-    args, kwargs = f.resized(call.args, call.kwargs, sizes)
-    leaves, tree = jax.tree.flatten((args, kwargs))
+    # Without data, too, in those that are not ragged: they may have been donated.
+    leaves, tree = jax.tree.flatten(f.resized(call.args, call.kwargs, sizes))
+    leaves = [abstract(leaf) for leaf in leaves]
     kinds = jax.ShapeDtypeStruct | np.ndarray
     arrays = [leaf for leaf in leaves if isinstance(leaf, kinds)]
 

@@ -1,4 +1,7 @@
-"""Arrays padded to a size, or cut to it: on the host, where no program is compiled for it."""
+"""Arrays padded to a size, or cut to it: on the host, where no program is compiled for it.
+
+And what stands for an array of another size, where only its type matters.
+"""
 
 from __future__ import annotations
 
@@ -48,11 +51,11 @@ def _on_host(
             return array
         if length > size:
             return array[:size]
-        shape = (size, *array.shape[1:])
+        longer = (size, *array.shape[1:])
         if not fill:  # nearly always: memory that is zero from the beginning costs less
-            padded = np.zeros(shape, array.dtype)
+            padded = np.zeros(longer, array.dtype)
         else:
-            padded = np.empty(shape, array.dtype)
+            padded = np.empty(longer, array.dtype)
             padded[length:] = fill
         padded[:length] = array
         return padded
@@ -87,3 +90,28 @@ def _traced(array: Any, axes: Sequence[tuple[int, int]], sizes: Sequence[int], f
     if not any(high for _, high, _ in change):
         return array
     return jax.lax.pad(array, np.asarray(fill, array.dtype), change)
+
+
+def abstract(leaf: Any, shape: tuple[int, ...] | None = None) -> Any:
+    """What stands for an array without its memory: the same for JAX, which compiles by types.
+
+    It is an array of NumPy's where it can be: JAX has its own ways with their dtypes, and some
+    libraries take a `jax.ShapeDtypeStruct` for no array.
+    """
+    if not isinstance(leaf, np.ndarray | jax.Array | jax.ShapeDtypeStruct):
+        return leaf
+    shape = leaf.shape if shape is None else shape
+    if isinstance(leaf, np.ndarray):
+        return no_array(shape, leaf.dtype)
+    is_traced = isinstance(leaf, jax.core.Tracer)
+    is_bound = not is_traced and getattr(leaf, "committed", True)
+    is_weak = bool(getattr(leaf, "weak_type", False))
+    if not is_bound and not is_weak and not jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+        return no_array(shape, leaf.dtype)
+    sharding = leaf.sharding if is_bound else None
+    return jax.ShapeDtypeStruct(shape, leaf.dtype, sharding=sharding, weak_type=is_weak)
+
+
+def no_array(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
+    """An array of one element, which is repeated."""
+    return np.broadcast_to(np.zeros((), dtype), shape)

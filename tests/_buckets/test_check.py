@@ -121,7 +121,26 @@ def test_what_is_masked_later_is_no_fault() -> None:
     jitcount.check_padding(jitcount.bucketed(f, [32], axes={"x": 0}, mask="mask"), X)
 
 
-def test_whole_numbers_and_two_lengths_are_checked() -> None:
+def test_two_lengths_are_named() -> None:
+    def f(x: Any, y: Any, n: Any) -> Any:
+        return x.sum() / n, y.mean()
+
+    padded = jitcount.bucketed(
+        f,
+        {"rows": [8], "columns": [4]},
+        axes={"rows": {"x": 0}, "columns": {"y": 0}},
+        length={"rows": "n"},
+    )
+    x, y = np.ones(5, np.float32), np.ones(3, np.float32)
+    with pytest.raises(
+        AssertionError,
+        match=r"^result\[1\] is 0\.75 instead of 1 when f is padded "
+        r"from rows 5 to 8 and columns 3 to 4; it comes in at .* \(div\): ",
+    ):
+        jitcount.check_padding(padded, x, y)
+
+
+def test_whole_numbers_are_checked() -> None:
     def f(table: Any, tokens: Any, n: Any) -> Any:
         is_real = jnp.arange(tokens.shape[1]) < n
         return jnp.where(is_real, table[tokens].sum(-1), 0).sum(1)

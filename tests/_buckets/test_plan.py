@@ -7,6 +7,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
@@ -14,6 +15,8 @@ from hypothesis import strategies as st
 
 import jitcount
 from jitcount._buckets.optimal import best_places, lower_hull
+from jitcount._buckets.plan import measured_compile_s
+from jitcount._targets.result import OnTarget
 from tests.expected import expect
 from tests.helpers import python
 
@@ -233,6 +236,14 @@ def test_a_compile_costs_what_recompiles_took(tmp_path: Path) -> None:
     for source in log, jitcount.load(tmp_path / "run.json"), tmp_path / "run.json":
         plan = jitcount.plan_buckets([3, 9], 2, log=source, step_s=1.0, function="step")
         assert plan.alternatives[0].compile_s == pytest.approx(2 * took)
+
+
+def test_a_compile_for_a_target_costs_what_its_compiler_took() -> None:
+    compiles = [
+        msgspec.structs.replace(c, on={"tpu:v5e": OnTarget(target="tpu:v5e", compile_s=seconds)})
+        for c, seconds in zip(two_programs().compiles, (9.0, 2.0, 4.0), strict=True)
+    ]
+    assert measured_compile_s(compiles, "step", "tpu:v5e") == 3.0
 
 
 def test_what_a_log_does_not_have_is_refused() -> None:

@@ -83,9 +83,18 @@ def test_progress_is_not_printed_into_a_log(capfd: pytest.CaptureFixture[str]) -
 
 
 def test_what_the_compiler_refuses_is_raised() -> None:
-    f = jitcount.bucketed(jax.jit(lambda x: x.reshape(3, -1)), [3, 6, 8], axes={"x": 0})
+    plan = jitcount.plan_buckets([3, 6, 8], 3)
+    f = jitcount.bucketed(jax.jit(lambda x: x.reshape(3, -1)), plan, axes={"x": 0})
     with pytest.raises(TypeError, match="reshape"):
-        PLAN.warm(f, np.ones(3), progress=False)
+        plan.warm(f, np.ones(3), progress=False)
+
+
+def test_another_plan_is_refused() -> None:
+    with pytest.raises(ValueError) as refused:  # noqa: PT011 (compared whole)
+        jitcount.plan_buckets([3, 9], 2).warm(padded(), W, np.ones((3, 4), np.float32))
+    assert str(refused.value) == (
+        f"warm compiles the sizes of a plan, (3, 9), and serve is padded to others, {PLAN.sizes}"
+    )
 
 
 @pytest.mark.parametrize(

@@ -55,8 +55,6 @@ class Dimension(NamedTuple):
     mask: str | None
     """The parameter that is given the mask."""
 
-    multiple_of: int
-
 
 class Prepared(NamedTuple):
     """A call with its arguments padded."""
@@ -333,13 +331,7 @@ def bucketed(  # noqa: PLR0913 (keywords, each of its own)
         )
     told = [_by_name("length", length, plans), _by_name("mask", mask, plans)]
     dimensions = [
-        Dimension(
-            name,
-            _sizes(given),
-            told[0].get(name),
-            told[1].get(name),
-            given.multiple_of if isinstance(given, BucketPlan) else 1,
-        )
+        Dimension(name, _sizes(given), told[0].get(name), told[1].get(name))
         for name, given in plans.items()
     ]
     parameters = _parameters(f)

@@ -159,7 +159,7 @@ class BucketPlan:
         """
         from jitcount._buckets.warm import warm  # noqa: PLC0415 (JAX, which a plan can do without)
 
-        warm(f, args, kwargs, threads=threads, progress=progress)
+        warm(f, args, kwargs, [self.sizes], threads=threads, progress=progress)
 
     def __str__(self) -> str:
         from jitcount._buckets.table import plan_table  # noqa: PLC0415 (only who prints it)
@@ -223,7 +223,10 @@ class BucketGrid(Mapping[str, BucketPlan]):
         **kwargs: Any,
     ) -> None:
         """Compile a bucketed function for every pair of sizes, as `BucketPlan.warm` does."""
-        next(iter(self.values())).warm(f, *args, threads=threads, progress=progress, **kwargs)
+        from jitcount._buckets.warm import warm  # noqa: PLC0415 (JAX, which a plan can do without)
+
+        wanted = [plan.sizes for plan in self.values()]
+        warm(f, args, kwargs, wanted, threads=threads, progress=progress)
 
     def __repr__(self) -> str:
         return f"BucketGrid(sizes={self.sizes})"

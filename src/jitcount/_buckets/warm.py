@@ -15,17 +15,33 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
 
-def warm(
+def warm(  # noqa: PLR0913 (keywords, each of its own)
     f: Bucketed,
     args: Sequence[Any],
     kwargs: Mapping[str, Any],
+    planned: Sequence[tuple[int, ...]],
     *,
     threads: int | None,
     progress: bool,
 ) -> None:
-    """Compile for each size; for each pair of sizes, if there are several lengths."""
+    """Compile for each size; for each pair of sizes, if there are several lengths.
+
+    Args:
+        f: what `jitcount.bucketed` returned.
+        args: the arguments of a call.
+        kwargs: its keyword arguments.
+        planned: the sizes of each plan that this is asked of.
+        threads: how many compile at the same time.
+        progress: whether to show how far it is.
+    """
     if not isinstance(f, Bucketed):
         raise TypeError(f"warm takes what jitcount.bucketed returned; f is a {type(f).__name__}")
+    for sizes in planned:
+        if not any(set(sizes) <= set(dimension.sizes) for dimension in f.dimensions):
+            raise ValueError(
+                f"warm compiles the sizes of a plan, {sizes}, and {f.__name__} is padded to "
+                f"others, {f.sizes}"
+            )
     if not args and not kwargs:
         if f.example is None:
             raise TypeError(

@@ -345,6 +345,7 @@ def test_a_function_of_one_size_says_what_is_padding() -> None:
 
     with pytest.raises(ValueError) as refused:  # noqa: PT011 (compared whole)
         jitcount.bucketed(only_8, [8], axes={"x": 0})(arr(5))
+    assert isinstance(refused.value.__cause__, AssertionError)
     assert str(refused.value) == (
         "only_8 cannot be traced at size 16, which shows what of its result is padding: "
         "pass out_axes"

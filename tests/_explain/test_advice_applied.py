@@ -109,10 +109,24 @@ advised(
     calls(arr(3), arr(4)),
     one_length=calls(padded(3, (4,)), padded(4, (4,))),
 )
+
+
+def bucketed(lengths: range, sizes: list[int]) -> Callable[[], None]:
+    """A program that calls one jit with arrays of some lengths, padded to sizes."""
+
+    def program() -> None:
+        padded_step = jitcount.bucketed(jax.jit(step), sizes, axes={"x": 0})
+        for length in lengths:
+            assert padded_step(arr(length)).shape == (length,)
+
+    return program
+
+
 advised(
     Shape,
     "pad axis 0 of x to a few lengths with jitcount.bucketed, and mask the padding",
     calls(*map(arr, range(1, 9))),
+    as_it_says=bucketed(range(1, 9), [4, 8]),
     a_few=calls(*(padded(length, (4, 8)) for length in range(1, 9))),
     compiles=2,
 )

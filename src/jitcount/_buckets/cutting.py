@@ -70,11 +70,17 @@ def found_cuts(f: Bucketed, call: Prepared, result: Any) -> Cuts:
     for number, size in enumerate(call.sizes):
         other = _another_size(f.dimensions[number], size)
         sizes = [*call.sizes[:number], other, *call.sizes[number + 1 :]]
-        shapes = _shapes_at(f, call, sizes)
-        if shapes is None or len(shapes) != len(leaves):
+        try:
+            shapes = _shapes_at(f, call, sizes)
+        except Exception as error:
             raise ValueError(
                 f"{f.__name__} cannot be traced at size {other}, which shows what of its result "
                 "is padding: pass out_axes"
+            ) from error
+        if len(shapes) != len(leaves):
+            raise ValueError(
+                f"{f.__name__} returns {len(leaves)} arrays at size {size} and {len(shapes)} at "
+                f"size {other}: pass out_axes"
             )
         for place, ((where, shape), resized) in enumerate(zip(leaves, shapes, strict=True)):
             if len(shape) != len(resized):
@@ -104,8 +110,8 @@ def _another_size(dimension: Dimension, size: int) -> int:
     return min(others, key=lambda other: abs(other - size), default=2 * size)
 
 
-def _shapes_at(f: Bucketed, call: Prepared, sizes: Sequence[int]) -> list[tuple[int, ...]] | None:
-    """The shapes of all results at other sizes; None where the function refuses them."""
+def _shapes_at(f: Bucketed, call: Prepared, sizes: Sequence[int]) -> list[tuple[int, ...]]:
+    """The shapes of all results at other sizes."""
     # Without data, too, in those that are not ragged: they may have been donated.
     leaves, tree = jax.tree.flatten(f.resized(call.args, call.kwargs, sizes))
     leaves = [abstract(leaf) for leaf in leaves]
@@ -118,8 +124,4 @@ def _shapes_at(f: Bucketed, call: Prepared, sizes: Sequence[int]) -> list[tuple[
         args, kwargs = jax.tree.unflatten(tree, whole)
         return f.jitted(*args, **kwargs)
 
-    try:
-        found = jax.eval_shape(with_arrays, arrays)
-    except Exception:  # noqa: BLE001 (whatever the user's function raises at that size)
-        return None
-    return [leaf.shape for leaf in jax.tree.leaves(found)]
+    return [leaf.shape for leaf in jax.tree.leaves(jax.eval_shape(with_arrays, arrays))]

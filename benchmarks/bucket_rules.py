@@ -48,7 +48,7 @@ def traces() -> dict[str, Lengths]:
     found = {
         # Kwon et al., PagedAttention, SOSP 2023: on average 161 tokens.
         "like ShareGPT: made, mean 161": log_normal(161.3, 1.2, 0),
-        # Wang et al., BurstGPT, KDD 2025: on average 621 tokens.
+        # The trace of Wang et al., KDD 2025: on average 621 tokens, as others say who replay it.
         "like BurstGPT: made, mean 621": log_normal(621.0, 1.0, 1),
     }
     if path := os.environ.get("JITCOUNT_BURSTGPT"):

@@ -136,7 +136,6 @@ def _printed_by_python(code: str) -> str:
 @contextlib.contextmanager
 def _as_main(module: types.ModuleType) -> Iterator[None]:
     """Let a module be the program; what it imports stays, for some of it loads only once."""
-    """The module is `__main__`; what is imported meanwhile stays, or it would be there twice."""
     before = sys.modules["__main__"]
     sys.modules["__main__"] = module
     try:

@@ -235,9 +235,6 @@ def _equations(jaxpr: Any, outside: Stack, names: str, stacks: Stacks) -> Iterat
 
     JAX writes both into the program only when it lowers it.
     """
-    function = _function_of(jaxpr, outside)
-    for equation in equations_in(jaxpr):
-        stack = _within(stacks.lines_of(equation), function, outside)
     for equation, stack in with_stacks(jaxpr, outside, stacks):
         name_stack = f"{names}/{own}" if (own := _name_stack(equation)) and names else own or names
         inner = list(inner_jaxprs(equation))
@@ -262,10 +259,11 @@ def stack_within(stacks: Stacks, equation: Any, jaxpr: Any, outside: Stack) -> S
 def _function_of(jaxpr: Any, outside: Stack) -> tuple[str, str] | None:
     source = source_of(jaxpr) if outside else None
     return (source.file, source.name.partition(" ")[0]) if source is not None else None
+
+
 def with_stacks(jaxpr: Any, outside: Stack, stacks: Stacks) -> Iterator[tuple[Any, Stack]]:
     """The equations of a function that is called from `outside`, each with its stack."""
-    source = source_of(jaxpr) if outside else None
-    function = (source.file, source.name.partition(" ")[0]) if source is not None else None
+    function = _function_of(jaxpr, outside)
     for equation in equations_in(jaxpr):
         yield equation, _within(stacks.lines_of(equation), function, outside)
 

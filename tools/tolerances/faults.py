@@ -20,7 +20,6 @@ from tools.faults import FAULTS
 from tools.faults.races import CLOCK, ONCE_IN, TIME
 from tools.faults.trying import concerns
 from tools.faulty import operations_heard, primitives_replaced
-from tools.tolerances.operations import CALLS
 from tools.tolerances.programs import PROGRAMS
 
 if TYPE_CHECKING:
@@ -34,10 +33,11 @@ _SEED = 0
 def main(names: Sequence[str]) -> int:
     """Print what each fault does; returns 1 if fewer than 95 % are beyond a tolerance."""
     faults = [fault for fault in FAULTS if not names or fault.id in names]
-    calls = {name: make(np.random.default_rng(_SEED)) for name, make in PROGRAMS.items()} | CALLS
     changed: dict[str, list[str]] = defaultdict(list)
     caught: dict[str, list[str]] = defaultdict(list)
-    for name, (f, arguments) in calls.items():
+    for name, make in PROGRAMS.items():
+        f, arguments = make(np.random.default_rng(_SEED))
+        print(f"{name} ...", file=sys.stderr, flush=True)
         for fault, is_changed, is_beyond in tried(faults, f, arguments):
             if is_changed:
                 changed[fault.id].append(name)

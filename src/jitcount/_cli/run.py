@@ -158,9 +158,8 @@ def main(options: Options) -> int:
     try:
         _require_files(options.ledger, options.profile_trace)
         if options.targets or options.as_if:
-            from jitcount._emulate.other_rounding.names import require_usable
             from jitcount._targets.host import prefer_cpu
-            from jitcount._targets.installed import installed_targets
+            from jitcount._targets.installed import installed_targets, require_usable
 
             installed_targets(options.targets)
             if options.as_if:

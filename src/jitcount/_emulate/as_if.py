@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any
 from jitcount._emulate.active_target import activate_target
 from jitcount._emulate.arithmetic import EXACT
 from jitcount._emulate.emulator import Emulated, Emulator
-from jitcount._emulate.other_rounding.names import seed_of
 from jitcount._emulate.other_rounding.program import OtherRounding
 from jitcount._emulate.result import EmulatedProgram, Emulation, by_line
 from jitcount._jax import settings, substituting
@@ -32,7 +31,7 @@ from jitcount._observe.values import signature_of
 from jitcount._record.open_blocks import OpenBlocks
 from jitcount._registry import registry
 from jitcount._targets.installed import require_installed
-from jitcount._targets.names import parse
+from jitcount._targets.names import parse, seed_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

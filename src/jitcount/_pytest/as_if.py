@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from jitcount._after_jax import after_import_of_jax, forget
-from jitcount._emulate.other_rounding.names import require_usable
 from jitcount._pytest.tolerances import line_in, tolerance_that_would_do
 from jitcount._show.emulation_table import EmulationSums, is_rounding, sums_table, title_of
 from jitcount._show.terminal import render
 from jitcount._targets.host import prefer_cpu
+from jitcount._targets.installed import require_usable
 from jitcount_pytest import SAME
 
 if TYPE_CHECKING:

@@ -10,14 +10,13 @@ import jax
 import msgspec
 
 from jitcount._emulate.as_if import as_if_or_null
-from jitcount._emulate.other_rounding.names import seed_of
 from jitcount._ledger.environment import environment
 from jitcount._ledger.findings import findings
 from jitcount._ledger.ledger import CaseEntry, Ledger
 from jitcount._miscompiles.known import jaxlib_release, known_on
 from jitcount._suite.case import Case, run_case
 from jitcount._suite.cases import CASES
-from jitcount._targets.names import parse
+from jitcount._targets.names import parse, seed_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jitcount._targets.chips import CHIPS
-from jitcount._targets.names import parse
+from jitcount._targets.names import parse, seed_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -51,6 +51,17 @@ def installed_targets(names: Iterable[str]) -> tuple[Target, ...]:
     for target in found:
         require_installed(target)
     return found
+
+
+def require_usable(name: str) -> None:
+    """Raise one line where nothing can compute so on this machine.
+
+    Raises:
+        ValueError: there is no such target, or the seed is none.
+        ImportError: the target's compiler is not installed.
+    """
+    if seed_of(name) is None:
+        require_installed(parse(name))
 
 
 def folder_from_pip(tool: Tool) -> Path | None:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 ROUNDING = "rounding"
 """What computes on this machine with other roundings: a name for `as_if`, and no target."""
 
+_DIGITS_OF_A_SEED = 10
+
 
 class TargetTooSmallError(ValueError):
     """A program is sharded over more devices than a target has."""
@@ -92,3 +94,22 @@ def topology(target: Target, devices: int) -> dict[str, Any]:
             f"it is sharded over {devices} devices, and {target.name} has {machine.devices}"
         )
     return machine.topology
+
+
+def seed_of(name: object) -> int | None:
+    """The seed of ``rounding:7``, 0 of ``rounding``; None for the name of a target.
+
+    >>> seed_of("rounding:7"), seed_of("rounding"), seed_of("tpu:v5e")
+    (7, 0, None)
+
+    Raises:
+        ValueError: what follows the colon is no seed.
+    """
+    word, colon, seed = name.partition(":") if isinstance(name, str) else ("", "", "")
+    if word != ROUNDING:
+        return None
+    if not colon:
+        return 0
+    if not (seed.isascii() and seed.isdecimal() and len(seed) < _DIGITS_OF_A_SEED):
+        raise ValueError(f"{name!r}: a seed is a whole number from 0 on, as in 'rounding:7'")
+    return int(seed)

@@ -1,6 +1,6 @@
 """Programs of this machine whose operations are moved within their rounding.
 
-`names` reads ``rounding:7``, without JAX. `program` rewrites a program: `elementwise` has the
+`program` rewrites a program: `elementwise` has the
 operations on each number, `sums` all that adds up, `algebra` decompositions and transforms, and
 `chance` says where each number goes. `formats` knows the digits of floats, `inexact` which arrays
 need no look at theirs, and `costs` keeps it cheap.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from jitcount._emulate.other_rounding.names import require_usable, seed_of
-from jitcount._targets.names import parse
+from jitcount._targets.installed import require_usable
+from jitcount._targets.names import parse, seed_of
 
 
 def test_a_seed_is_zero_where_none_is_given() -> None:

@@ -142,6 +142,10 @@ CALLS: dict[str, Call] = {
     "parts of complex": (lambda z: (lax.real(z), lax.imag(z), lax.conj(z), lax.sign(z)), (_C,)),
     "complex": (lax.complex, (_X, _Y)),
     "round": (lambda x: (lax.round(x * 3), jnp.round(x * 3)), (_X,)),
+    "round of ties": (
+        lambda x: (lax.round(x), jnp.round(x)), (np.arange(-7, 8, dtype=np.float32) / 2,),
+    ),
+    "denormals": (lambda x: x * 2, (np.array([1e-40, -3e-39, 0, 1], np.float32),)),
     "integer_pow": (lambda x: (x**3, x**-2), (_P,)),
     "integer_pow of integers": (lambda i: i**3, (_I,)),
     "logsumexp": _unary(jax.nn.logsumexp),

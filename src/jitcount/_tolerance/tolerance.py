@@ -149,7 +149,8 @@ def tolerance(
 def tolerance_of(found: Traced, products: str) -> Tolerance:
     """The tolerance of a function that was traced."""
     evaluation = Evaluation(found, products)
-    results = evaluation.results()
+    with np.errstate(all="ignore"):  # infinities and NaN may be part of the program
+        results = evaluation.results()
     return Tolerance(found.function, results, products, evaluation.draws, evaluation)
 
 

@@ -88,7 +88,8 @@ def spread_of(values: np.ndarray, dtype: str, unit: float) -> Spread:
         return Spread(values[0], np.where(same, 0.0, np.nan), nothing, np.zeros_like(same))
     if values.shape[0] == 1:
         nothing = np.zeros(values.shape[1:])
-        return Spread(values[0], nothing, nothing, nothing.astype(bool), unit)
+        width = _with_flushed(nothing, values[0], dtype)
+        return Spread(values[0], width, nothing, nothing.astype(bool), unit)
     drawn, reference = values[NEAREST:], values[0]
     finite = np.isfinite(drawn).all(0) & np.isfinite(reference)
     agree = _agree(drawn)
@@ -98,11 +99,17 @@ def spread_of(values: np.ndarray, dtype: str, unit: float) -> Spread:
     draws, pooled = len(drawn) - 1, _pooled(deviation, np.where(finite, np.abs(reference), 0.0))
     both = (draws * np.square(deviation) + _POOLED * np.square(pooled)) / (draws + _POOLED)
     width = np.maximum(_DEVIATIONS * np.sqrt(both), _OF_NEAREST * off[0])
-    # A backend may flush what is smaller to zero.
     width = np.where(width > 0, width + format_of(dtype).smallest_normal, width)
+    width = _with_flushed(width, reference, dtype)
     mixed = ~finite & ~agree
     width = np.where(finite, width, np.where(agree, 0.0, np.nan))
     return Spread(reference, width, deviation, mixed, unit)
+
+
+def _with_flushed(width: np.ndarray, reference: np.ndarray, dtype: str) -> np.ndarray:
+    """Widths that allow a backend to flush denormals to zero."""
+    size = np.abs(reference)
+    return np.where(size < format_of(dtype).smallest_normal, np.maximum(width, size), width)
 
 
 def _pooled(deviation: np.ndarray, size: np.ndarray) -> np.ndarray:

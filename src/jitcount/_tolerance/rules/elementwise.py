@@ -469,7 +469,7 @@ _decision("ceil", np.ceil, "the whole number")
 
 @rule("round")
 def _round(equation: Any) -> Compute:
-    to_even = "EVEN" in str(equation.params.get("rounding_method", ""))
+    to_even = "EVEN" in getattr(equation.params["rounding_method"], "name", "")
 
     def away(x: np.ndarray) -> np.ndarray:
         return np.copysign(np.floor(np.abs(x) + 0.5), x)

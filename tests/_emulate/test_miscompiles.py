@@ -10,9 +10,13 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+import jax
+import jax.numpy as jnp
+import numpy as np
 import pytest
 
-from jitcount._miscompiles.known import Miscompile, jaxlib_release, known_on
+import jitcount as jc
+from jitcount._miscompiles.known import Miscompile, jaxlib_release, known_on, warning
 from tests.helpers import ROOT, jitcount, python
 
 if TYPE_CHECKING:
@@ -117,5 +121,29 @@ def test_a_bias_is_not_scaled_as_in_jax_issue_40362(tmp_path: Path, flags: str) 
     of_cublas = f"--xla_gpu_enable_triton_gemm=false {flags}"
     done = python(str(script), env={"XLA_FLAGS": of_cublas})
     assert done.returncode == 0, done.stderr
-    is_wrong = jaxlib_release() in {"0.10.0", "0.10.1", "0.10.2", "0.11.0"} and not flags
+    is_wrong = known("openxla #46110", "cuda:a100") is not None and not flags
     assert float(done.stdout) == (641.0 if is_wrong else 11.0)
+
+
+def _end_of_attention(
+    weights: jax.Array, values: jax.Array, w: jax.Array, bias: jax.Array
+) -> jax.Array:
+    made = jnp.einsum("bhqs,bshk->bqhk", weights, values)
+    return (made.reshape(24, 16) @ w + bias) / 4
+
+
+@pytest.mark.aot("cuda:h100")
+def test_what_is_compiled_without_triton_for_want_of_a_device_is_right() -> None:
+    # XLA's first choice of Triton's tiles does not fit 12; then cuBLAS would not scale the bias.
+    r = np.random.default_rng(0)
+    shapes = (2, 4, 12, 12), (2, 12, 4, 4), (16, 16), (16,)
+    given = [r.normal(size=shape).astype(np.float32) for shape in shapes]
+    expected = jax.jit(_end_of_attention)(*given)
+    with jc.as_if("cuda:h100", exact_products=True) as emulation:
+        found = jax.jit(_end_of_attention)(*given)
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+    (program,) = emulation.programs
+    miscompile = known("openxla #46110", "cuda:h100")
+    assert program.faithful is (miscompile is None)
+    if miscompile is not None:
+        assert program.reason.endswith(f"; without them, {warning(miscompile)}")

@@ -19,6 +19,7 @@ from jitcount._jax import settings
 from jitcount._jax.jaxprs import chooses_a_platform, equations
 from jitcount._jax.precision import with_highest_precision
 from jitcount._jax.replacing import Shards
+from jitcount._miscompiles.known import jaxlib_release, known_on, warning
 from jitcount._targets.compilers import compilers
 from jitcount._targets.lowering import (
     CompileRequest,
@@ -149,6 +150,9 @@ class Emulator:
         if is_float32 and self.arithmetic is EXACT and has_bfloat16_arrays_as_constants(made.hlo):
             highest = with_highest_precision(request.bytecode, ())
             made = self._made(replace(request, bytecode=highest))
+        fallback = fallback_sentence(made.without, request.products)
+        if fallback:
+            _require_not_miscompiled(made.hlo, self.target, fallback)
         found = translate(
             made.hlo,
             self.arithmetic,
@@ -167,7 +171,7 @@ class Emulator:
             executable,
             found.sites,
             cycles=estimated_cycles(made.hlo),
-            fallback=fallback_sentence(made.without, request.products),
+            fallback=fallback,
         )
 
     def _made(self, request: CompileRequest) -> _TargetProgram:
@@ -261,6 +265,13 @@ def _products_in(lowering: Lowering | None) -> list[CallSite]:
     """The lines of a program's products."""
     every = () if lowering is None else equations(lowering.jaxpr)
     return [sites_at(each.stack).user for each in every if each.primitive in _PRODUCTS]
+
+
+def _require_not_miscompiled(hlo: str, target: Target, fallback: str) -> None:
+    """Raise where a fallback may be computed wrongly: no device would have to take it."""
+    for miscompile in known_on(target.platform, jaxlib_release()):
+        if miscompile.may_be_in and miscompile.may_be_in(hlo):
+            raise NotKnownError(f"{fallback}; without them, {warning(miscompile)}")
 
 
 def _shards(compilable: Compilable, shardings: Shardings | None) -> Shards:

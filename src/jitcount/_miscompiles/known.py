@@ -14,7 +14,7 @@ from functools import cache
 from platform import machine
 from typing import TYPE_CHECKING
 
-from jitcount._miscompiles import kernels
+from jitcount._miscompiles import cublas, kernels
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -390,6 +390,15 @@ KNOWN = (
             cases=("sharded-top-k",),
         )
         for platform in ("tpu", "cuda")
+    ),
+    Miscompile(
+        reference="openxla #46110",
+        about="products by cuBLAS with a bias or an activation, scaled afterwards",
+        platform="cuda",
+        releases=("0.10.0", "0.11.0"),
+        remedy="use 0.11.1",
+        cured_by="--xla_disable_hlo_passes=cublas-gemm-rewriter",
+        may_be_in=cublas.scales_before_epilogue,
     ),
 )
 

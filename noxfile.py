@@ -594,6 +594,15 @@ def seeds(session: nox.Session) -> None:
 
 
 @nox.session(default=False, tags=["weekly"])
+def tolerances(session: nox.Session) -> None:
+    """Try derived tolerances with other data 200 times, and with every fault of a backend."""
+    install(session)
+    env = environment() | {"JAX_NUM_CPU_DEVICES": "2"}
+    session.run("python", "-m", "tools.tolerances.seeds", *(session.posargs or ["200"]), env=env)
+    session.run("python", "-m", "tools.tolerances.faults", env=env)
+
+
+@nox.session(default=False, tags=["weekly"])
 def hunt(session: nox.Session) -> None:
     """Hunt for programs that JAX compiles wrongly: an hour, or MINUTES and a SEED after --."""
     install(session, *group("hunt"))

@@ -347,3 +347,52 @@ def _padded_and_rolled(data: np.random.Generator) -> Program:
         return rolled[::-1, ::2], lax.dynamic_slice(x, (i, i), (4, 5)), x.at[:, 3].set(0).T
 
     return of, (_normal(data, 12, 130), np.int32(data.integers(0, 20)))
+
+
+# --- Numbers that are special ---------------------------------------------------------------------
+
+
+@_program
+def _masked_attention(data: np.random.Generator) -> Program:
+    def attended(q: Any, k: Any) -> Any:
+        scores = jnp.where(jnp.tril(jnp.ones((130, 130), bool)), q @ k.T / 8, -jnp.inf)
+        return jax.nn.softmax(scores), scores.max(1), jax.nn.logsumexp(scores, 1)
+
+    return attended, (_normal(data, 130, 16), _normal(data, 130, 16))
+
+
+@_program
+def _largest_of_negatives(data: np.random.Generator) -> Program:
+    return lambda x: (x.max(1), x.max(), lax.cummax(x, 1)), (-1 - _uniform(data, 7, 130),)
+
+
+@_program
+def _energies(data: np.random.Generator) -> Program:
+    return lambda x: (jnp.exp(x), jnp.exp(-x), jnp.logaddexp(x, -x)), (
+        20 + 40 * _uniform(data, 200),
+    )
+
+
+@_program
+def _small_likelihoods(data: np.random.Generator) -> Program:
+    small = np.float32(1e-17)
+    return lambda p, q: (p * q, (p * q).sum()), (
+        small * _uniform(data, 300),
+        small * _uniform(data, 300),
+    )
+
+
+@_program
+def _missing_values(data: np.random.Generator) -> Program:
+    x = np.where(_uniform(data, 60, 30) < 0.1, np.float32(np.nan), _normal(data, 60, 30))
+
+    def of(x: Any) -> Any:
+        return jnp.nanmean(x, 0), jnp.maximum(x, 0), x.max(1), jnp.isnan(x).sum(), x.sum(1)
+
+    return of, (x,)
+
+
+@_program
+def _infinite_values(data: np.random.Generator) -> Program:
+    x = np.where(_uniform(data, 60, 30) < 0.05, np.float32(np.inf), _normal(data, 60, 30))
+    return lambda x: (x.sum(1), x - x, 1 / x, jnp.exp(-x), x * 2, x.max(0)), (x,)

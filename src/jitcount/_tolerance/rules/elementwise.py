@@ -122,6 +122,7 @@ _FUNCTIONS: tuple[tuple[str, Function, tuple[float, float] | None], ...] = (
 )
 _ULPS = EXPECTED_ULPS | {
     "erf": 6.0,
+    "expm1": 6.0,  # between 0.1 and 0.25 XLA:CPU of 0.10.2 is off by 4.7
     "exp2": 4.0,
     "cbrt": 6.0,
     **dict.fromkeys(("asin", "acos", "atan"), 8.0),

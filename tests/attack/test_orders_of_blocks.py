@@ -65,12 +65,17 @@ class Tasks:
 
     @staticmethod
     async def _work(queue: asyncio.Queue[Any]) -> None:
-        while (job := await queue.get()) is not None:
+        while True:
+            job = await queue.get()
+            if job is None:
+                return
             call, future = job
             try:
                 future.set_result(call())
             except BaseException as error:  # noqa: BLE001 (the test gets it)
                 future.set_exception(error)
+            # A task that waits must not hold the block that it has opened: it may be dropped.
+            del job, call, future
 
     def call(self, number: int, call: Call) -> Any:
         future: Future[Any] = Future()

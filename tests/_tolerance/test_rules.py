@@ -32,7 +32,7 @@ _NOT_CALLED = frozenset(
      "mesh_cast", "reshard", "expand_dims", "empty", "empty2", "scatter_add", "scatter_sub",
      "scatter_mul", "scatter_min", "scatter_max", "scatter-sub", "lt_to", "le_to", "conj",
      "reduce_or", "reduce_and", "reduce_xor", "stack", "split", "square", "qr", "geqrf", "ormqr",
-     "stop_gradient", "scatter", "random_gamma_grad"}
+     "stop_gradient", "scatter", "random_gamma_grad", "tile"}
 )  # fmt: skip
 
 

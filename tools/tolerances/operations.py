@@ -298,7 +298,6 @@ CALLS: dict[str, Call] = {
         lambda p: lax.linalg.lu_pivots_to_permutation(p, 4), (np.array([2, 2, 3, 3], np.int32),),
     ),
     "qr": (jnp.linalg.qr, (normal(6, 4),)),
-    "qr_multiply": (jax.scipy.linalg.qr_multiply, (normal(6, 4), normal(6, 6))),
     "householder_product": (
         lax.linalg.householder_product, (normal(6, 4) / 4, positive(4) / 2),
     ),
@@ -338,3 +337,6 @@ CALLS: dict[str, Call] = {
     "old keys": (lambda key: jax.random.normal(key, (4,)), (jax.random.PRNGKey(1),)),
     "random_gamma": (lambda key: jax.random.gamma(key, 2.5, (8,)), (jax.random.key(2),)),
 }  # fmt: skip
+
+if hasattr(jax.scipy.linalg, "qr_multiply"):  # not up to 0.9
+    CALLS["qr_multiply"] = jax.scipy.linalg.qr_multiply, (normal(6, 4), normal(6, 6))

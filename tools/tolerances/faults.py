@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import jax
 import numpy as np
 
+from jitcount._jax.keys import on_host
 from jitcount._tolerance.assertions import beyond
 from jitcount._tolerance.tolerance import tolerance
 from tools.faults import FAULTS
@@ -82,13 +83,7 @@ def tried(
 
 def _results(f: Callable[..., Any], arguments: Sequence[Any], calls: int) -> list[list[np.ndarray]]:
     jitted = jax.jit(f)
-    return [[_on_host(leaf) for leaf in jax.tree.leaves(jitted(*arguments))] for _ in range(calls)]
-
-
-def _on_host(leaf: Any) -> np.ndarray:
-    if jax.numpy.issubdtype(leaf.dtype, jax.dtypes.extended):
-        leaf = jax.random.key_data(leaf)
-    return np.asarray(leaf)
+    return [[on_host(leaf) for leaf in jax.tree.leaves(jitted(*arguments))] for _ in range(calls)]
 
 
 if __name__ == "__main__":

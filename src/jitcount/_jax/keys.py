@@ -25,6 +25,11 @@ def numbers_of(keys: Any) -> np.ndarray:
     return np.asarray(jax.random.key_data(keys))
 
 
+def on_host(leaf: Any) -> np.ndarray:
+    """An array as NumPy has it; of random keys the numbers that they hold."""
+    return numbers_of(leaf) if is_key(getattr(leaf, "dtype", None)) else np.asarray(leaf)
+
+
 def keys_of(numbers: np.ndarray, dtype: Any) -> Any:
     """Random keys of a dtype that hold these numbers."""
     impl = getattr(dtype, "_impl", None) or _BY_TAG.get(dtype.name[len("key<") : -1])

@@ -33,6 +33,7 @@ from jitcount._jax.evaluating import (
 )
 from jitcount._jax.frames import read_call
 from jitcount._jax.jaxprs import eval_equation
+from jitcount._jax.keys import on_host
 from jitcount._observe.muting import muted
 from jitcount._text import one_line
 
@@ -142,7 +143,7 @@ def difference(program: Any, arguments: Sequence[Any]) -> str:
 
     def one_by_one(until: float, compute: Compute = eval_equation) -> list[np.ndarray]:
         return [
-            _on_host(r) for r in Evaluator(MOST_OPERATIONS, until, compute).run(program, arguments)
+            on_host(r) for r in Evaluator(MOST_OPERATIONS, until, compute).run(program, arguments)
         ]
 
     # An argument may be a number of Python's, which has no dtype.
@@ -150,7 +151,7 @@ def difference(program: Any, arguments: Sequence[Any]) -> str:
         given if hasattr(given, "dtype") else np.asarray(given, expected.dtype)
         for given, expected in zip(arguments, program.in_avals, strict=True)
     ]
-    compiled = [_on_host(result) for result in compiled_again(program, arguments)]
+    compiled = [on_host(result) for result in compiled_again(program, arguments)]
     until = time.monotonic() + _MOST_SECONDS
     results = [_Result(*pair) for pair in zip(compiled, one_by_one(until), strict=True)]
     if all(result.is_same for result in results):
@@ -254,12 +255,6 @@ _TERMS: dict[str, Callable[[Any], int]] = {
 
 def _epsilon(dtype: Any) -> float:
     return float(_finfo(dtype).eps)
-
-
-def _on_host(value: Any) -> np.ndarray:
-    if jnp.issubdtype(getattr(value, "dtype", np.float32), jax.dtypes.extended):
-        value = jax.random.key_data(value)
-    return np.asarray(value)
 
 
 class _Result:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, cast
 import jax
 import numpy as np
 
-from jitcount._jax.keys import is_key, numbers_of
+from jitcount._jax.keys import on_host
 from jitcount._text import encode_safely, escape_control_chars
-from jitcount._tolerance.tolerance import FLOAT32, Tolerance, tolerance
+from jitcount._tolerance.products import FLOAT32
+from jitcount._tolerance.tolerance import Tolerance, tolerance
 from jitcount._tolerance.tracing import name_of
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ def assert_close(found: Any, expected: Tolerance, *, skip_undecided: bool = Fals
 
 def difference(found: Any, expected: Tolerance, name: str, *, skip_undecided: bool = False) -> str:
     """What is wrong with a result, in a few lines; empty if nothing is."""
-    leaves = [_on_host(leaf) for leaf in jax.tree.leaves(found)]
+    leaves = [on_host(leaf) for leaf in jax.tree.leaves(found)]
     results = expected.results
     if len(leaves) != len(results):
         arrays = f"{len(leaves)} array{'s' * (len(leaves) != 1)}"
@@ -110,10 +111,6 @@ def difference(found: Any, expected: Tolerance, name: str, *, skip_undecided: bo
         *(f"  {hint}" for hint in hints_at(leaves, expected)),
     ]
     return encode_safely("\n".join(map(escape_control_chars, lines)))
-
-
-def _on_host(leaf: Any) -> np.ndarray:
-    return numbers_of(leaf) if is_key(getattr(leaf, "dtype", None)) else np.asarray(leaf)
 
 
 def _wrong_kind(leaf: np.ndarray, result: ExpectedResult) -> str:

@@ -36,7 +36,7 @@ _OPERATIONS = 64
 # tile; a GPU has 1,024 threads a block, each with its own sum; XLA:CPU adds windows of 32, or
 # blocks of 32,768 in lanes, and then those (found with masks, as FPRev does: one huge number, its
 # negative and ones tell which are added first). One by one in a tile, then tile by tile, is longer.
-_TILE = 1024
+TILE = 1024
 
 
 def unit_roundoff(dtype: str) -> float:
@@ -92,7 +92,7 @@ def longest_chain(terms: int) -> int:
     >>> longest_chain(0), longest_chain(10), longest_chain(10_000_000)
     (0, 9, 10788)
     """
-    return min(max(terms - 1, 0), _TILE - 1 + terms // _TILE)
+    return min(max(terms - 1, 0), TILE - 1 + terms // TILE)
 
 
 # --- Single operations ----------------------------------------------------------------------------

@@ -20,8 +20,7 @@ from __future__ import annotations
 
 import functools
 
-# One by one in a tile, then tile by tile: `error_bounds` says which backends add so.
-_TILE = 1024
+from jitcount._numerics.error_bounds import TILE
 
 
 @functools.cache
@@ -42,7 +41,7 @@ def variance_factors(terms: int) -> tuple[float, float]:
     """
     if terms < 2:
         return 0.0, 0.0
-    tile = min(terms, _TILE)
+    tile = min(terms, TILE)
     tiles = -(-terms // tile)
     # In a tile partial sums have 2 to `tile` terms; between tiles 2 to `tiles` of them.
     single = tiles * (tile * (tile + 1) / 2 - 1)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     InputRounding = Callable[[Lanes, np.ndarray, str], np.ndarray]
     """Takes the lanes, an input and the precision that is asked for; returns the input rounded."""
 
-_FLOAT32 = "float32"
+FLOAT32 = "float32"
 _FORMATS = {name.lower(): name for name in BITS}
 
 # What so many passes keep of a number: one part of it, two, or three.
@@ -30,7 +30,7 @@ def rounding_of_products(name: str) -> InputRounding | None:
     Raises:
         ValueError: there is no such format or target.
     """
-    if name == _FLOAT32:
+    if name == FLOAT32:
         return None
     if name.lower() in _FORMATS:
         table: dict[str, Rounding | None] = {"default": Rounding(_FORMATS[name.lower()])}

@@ -7,8 +7,6 @@ it is made of; what works on whole numbers alone is computed by JAX itself.
 
 from __future__ import annotations
 
-import math
-import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -39,10 +37,6 @@ if TYPE_CHECKING:
     from jitcount._tolerance.lanes import Lanes
 
     Compute = Callable[..., Any]
-
-
-class TooLongError(Exception):
-    """A program takes longer than it may."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,9 +103,6 @@ class Reader:
         self.unit = 0.0
         """Half an ulp of 1 in the narrowest dtype of floats that it computes with."""
 
-        self.until = math.inf
-        """When to stop, by `time.monotonic`."""
-
     def read(self, closed: Any, outside: Place | None = None) -> Program:
         """The program of a closed jaxpr.
 
@@ -125,11 +116,6 @@ class Reader:
         program.size = builder.size
         program.steps = _with_unused(program)
         return program
-
-    def check_time(self) -> None:
-        """Raise where the time is up; loops ask at each of their steps."""
-        if time.monotonic() > self.until:
-            raise TooLongError
 
     # --- Equations --------------------------------------------------------------------------------
 
@@ -290,7 +276,6 @@ def _scan(reader: Reader, place: Place) -> Compute:
         made: list[list[np.ndarray]] = [[] for _ in outs[carried:]]
         reader.longest_loop = max(reader.longest_loop, length)
         for at in reversed(range(length)) if reverse else range(length):
-            reader.check_time()
             found = body.run(lanes, [*given, *carry, *(row[:, at] for row in rows)])
             carry = found[:carried]
             for column, value in zip(made, found[carried:], strict=True):
@@ -321,7 +306,6 @@ def _while(reader: Reader, place: Place) -> Compute:
         carry = list(operands[of_condition + of_body :])
         active, trips, alone = np.ones(1, bool), 0, 0
         while True:
-            reader.check_time()
             # Under vmap a loop has a condition for each element, and goes on while any holds.
             active = condition.run(lanes, [*asked, *carry])[0].astype(bool)
             if not active.any():

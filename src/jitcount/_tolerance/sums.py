@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from jitcount._numerics.error_bounds import TILE
 from jitcount._numerics.random_order import variance_factors
 from jitcount._tolerance.lanes import NEAREST, format_of
 
@@ -21,9 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from jitcount._tolerance.lanes import Lanes
-
-# Backends add up so many terms one after another, and then these sums: see `error_bounds`.
-_TILE = 1024
 
 # Of so many terms is looked at first, to see whether a sum could be exact.
 _SAMPLE = 8
@@ -72,7 +70,7 @@ def _in_given_order(terms: np.ndarray) -> np.ndarray:
 
 def _in_tiles(terms: np.ndarray) -> np.ndarray:
     count = terms.shape[-1]
-    tile = min(count, _TILE)
+    tile = min(count, TILE)
     missing = -count % tile
     if missing:
         terms = np.concatenate([terms, np.zeros((*terms.shape[:-1], missing), terms.dtype)], -1)

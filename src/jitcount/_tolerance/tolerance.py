@@ -14,7 +14,7 @@ from jitcount._jax.jaxprs import Stacks, equations_in, inner_jaxprs
 from jitcount._observe.muting import muted
 from jitcount._text import one_line
 from jitcount._tolerance.lanes import FIRST_DRAW, Lanes
-from jitcount._tolerance.products import rounding_of_products
+from jitcount._tolerance.products import FLOAT32, rounding_of_products
 from jitcount._tolerance.program import Reader, to_lanes
 from jitcount._tolerance.rules.rule import NotFollowedError
 from jitcount._tolerance.tracing import NotTraceableError, traced
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from jitcount._tolerance.lines import LineShare
     from jitcount._tolerance.program import Program
     from jitcount._tolerance.tracing import Traced
-
-FLOAT32 = "float32"
 
 # How many draws there are, up to which work: by multiplications, of which computing and rounding a
 # number takes as long as so many. With fewer draws the array's own deviation counts for more.
@@ -199,43 +197,38 @@ class Evaluation:
     def results(self) -> tuple[ExpectedResult, ...]:
         """What is expected of each array."""
         lanes = Lanes(self.draws)
-        values = self.run(lanes)
-        dtypes = [str(aval.dtype.name) for aval in self.traced.closed.out_avals]
-        unit = self.reader.unit
-        spreads = [spread_of(each, dtype, unit) for each, dtype in zip(values, dtypes, strict=True)]
+        values, spreads = self._spreads(lanes)
         finer: list[Spread] | list[None] = [None] * len(spreads)
-        finer_lanes = None
         if lanes.flips or any(spread.is_wide for spread in spreads):
-            finer_lanes = Lanes(_FINER_DRAWS, more_bits=_MORE_BITS)
-            again = self.run(finer_lanes)
-            finer = [
-                spread_of(each, dtype, unit) for each, dtype in zip(again, dtypes, strict=True)
-            ]
+            _, finer = self._spreads(Lanes(_FINER_DRAWS, more_bits=_MORE_BITS))
         # A decision that no draw has changed may still be within reach of other backends.
-        greater_lanes, greater = lanes, spreads
-        if lanes.decided:
-            greater_lanes = Lanes(_FINER_DRAWS, more_bits=-_FEWER_BITS)
-            again = self.run(greater_lanes)
-            greater = [
-                spread_of(each, dtype, unit) for each, dtype in zip(again, dtypes, strict=True)
-            ]
+        larger = Lanes(_FINER_DRAWS, more_bits=-_FEWER_BITS)
+        moved, greater = self._spreads(larger) if lanes.decided else (values, spreads)
         found = []
-        for at, (name, dtype, each, spread) in enumerate(
-            zip(self.traced.names, dtypes, values, spreads, strict=True)
-        ):
-            none = np.isnan(spread.width) | jumps(each, spread, lanes.flips, finer[at])
+        for at, (name, dtype) in enumerate(zip(self.traced.names, self._dtypes, strict=True)):
+            spread = spreads[at]
+            none = np.isnan(spread.width) | jumps(values[at], spread, lanes.flips, finer[at])
             near = np.zeros_like(none)
-            if greater is not spreads:
+            if lanes.decided:
                 near = would_jump(spread, greater[at]) & ~none
             why = ""
             if none.any():
-                why = self._why_none(each, none, spread, lanes)
+                why = self._why_none(values[at], none, spread, lanes)
             elif near.any():
-                why = self._why_none(again[at], near, greater[at], greater_lanes)
-                why = why.replace(" draws", f" draws with {2**_FEWER_BITS} times the rounding")
+                why = self._why_none(moved[at], near, greater[at], larger)
             width = np.where(none | near, np.nan, spread.width)
             found.append(ExpectedResult(name, dtype, spread.reference, width, why))
         return tuple(found)
+
+    @property
+    def _dtypes(self) -> list[str]:
+        return [str(aval.dtype.name) for aval in self.traced.closed.out_avals]
+
+    def _spreads(self, lanes: Lanes) -> tuple[list[np.ndarray], list[Spread]]:
+        """The results of all lanes, and how far each scatters."""
+        values, unit = self.run(lanes), self.reader.unit
+        pairs = zip(values, self._dtypes, strict=True)
+        return values, [spread_of(each, dtype, unit) for each, dtype in pairs]
 
     def _why_none(self, values: np.ndarray, none: np.ndarray, spread: Spread, lanes: Lanes) -> str:
         """Why no tolerance exists for some elements, in a sentence."""
@@ -246,6 +239,7 @@ class Evaluation:
         flips = {key: flipped[FIRST_DRAW:] for key, flipped in lanes.flips.items()}
         calm = ~np.any(list(flips.values()), 0) if flips else np.ones(len(far), bool)
         free = {key: each for key, each in flips.items() if "sign of" in key[1]}
+        larger = f" with {lanes.times:g} times the rounding" if lanes.times > 1 else ""
         if flips:
             # The decision that best tells the draws that are far off from those that are not.
             best = max(
@@ -253,10 +247,15 @@ class Evaluation:
                 key=lambda key: (_likeness(flips[key], far), "branch" in key[1], -key[0]),
             )
             if free or calm.any() or not spread.is_noise:
-                how = "is free" if free else f"flips in {flips[best].sum()} of {len(far)} draws"
+                how = (
+                    "is free"
+                    if free
+                    else f"flips in {flips[best].sum()} of {len(far)} draws{larger}"
+                )
                 return f"{best[1]} at {self.site(best[0])} {how}: no tolerance exists there"
         if (spread.is_mixed & none).any():
-            return "some draws are too large for the dtype and others are not: no tolerance exists"
+            draws = f"some draws{larger} are too large for the dtype and others are not"
+            return f"{draws}: no tolerance exists"
         steps = self.reader.longest_loop
         after = f" after {steps:,} steps" if steps > 1 else ""
         return f"no digit is left{after}: rounding alone moves it by its own size"
